@@ -23,12 +23,12 @@ enum class ActivationKind : uint8_t {
 // Results of `exact` kernels are bit-identical across ISAs, thread counts and numbers of tokens.
 enum class Exactness : uint8_t { kExact, kBounded };
 
-// Activations of n tokens, row-major, made by quantize_activations(). All strides in elements.
+// Activations of n tokens, row-major, filled by quantize_activations(). All strides in elements.
 struct Activations {
   const float* f32 = nullptr;      // [n_tokens, cols], for kF32
-  const int8_t* q = nullptr;       // [n_tokens, cols], 64-byte aligned, stride = cols rounded to 64
-  const float* scales = nullptr;   // [n_tokens, cols / block], stride = scale_stride
-  const int32_t* sums = nullptr;   // [n_tokens, cols / 32], sum of q over each 32, stride = sum_stride
+  int8_t* q = nullptr;       // [n_tokens, cols], 64-byte aligned, stride = cols rounded to 64
+  float* scales = nullptr;   // [n_tokens, cols / block], stride = scale_stride
+  int32_t* sums = nullptr;   // [n_tokens, cols / 32], sum of q over each 32, stride = sum_stride
   size_t f32_stride = 0;
   size_t q_stride = 0;
   size_t scale_stride = 0;
@@ -75,12 +75,19 @@ struct Packing {
 // Best kernel for the type that `isa` can run; nullptr when the type has none at all.
 [[nodiscard]] const MatVecKernel* find_matvec_kernel(TensorType type, Isa isa);
 
-// Scratch that quantize_activations needs for n_tokens x cols, and the call itself. cols is a
-// multiple of 32 (of 256 for kQ8Block256). Rounding is to nearest even at scale max|x| / 127 over
-// the block; identical on every ISA.
+// Activations of n_tokens x cols laid out in `scratch` (activation_bytes() of them, 64-byte
+// aligned), and their filling for tokens [token_begin, token_end), so that threads can share the
+// work. cols is a multiple of 32 (of 256 for kQ8Block256). Rounding is to nearest even at scale
+// max|x| / 127 over the block; identical on every ISA. kF32 copies nothing: f32 points at x.
 [[nodiscard]] size_t activation_bytes(ActivationKind kind, size_t n_tokens, size_t cols);
-[[nodiscard]] Activations quantize_activations(ActivationKind kind, const float* x, size_t x_stride,
-                                               size_t n_tokens, size_t cols,
-                                               std::span<std::byte> scratch);
+[[nodiscard]] Activations layout_activations(ActivationKind kind, const float* x, size_t x_stride,
+                                             size_t n_tokens, size_t cols,
+                                             std::span<std::byte> scratch);
+struct TokenRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+void quantize_activations(ActivationKind kind, const Activations& layout, const float* x,
+                          size_t x_stride, size_t cols, TokenRange tokens, Isa isa);
 
 }  // namespace godwit::cpu
