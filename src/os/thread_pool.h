@@ -15,10 +15,12 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
+  // What was asked for, or fewer where the system refuses to start more.
   [[nodiscard]] size_t size() const;
 
   // Runs body(context, thread) on every thread and returns when all have finished. Everything
-  // written before run() is visible to the threads, and what they wrote is visible after.
+  // written before run() is visible to the threads, and what they wrote is visible after. One
+  // caller at a time, and never from inside a body.
   void run(void (*body)(void* context, size_t thread), void* context);
 
   template <class F>

@@ -1,0 +1,139 @@
+#include "os/memory.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace godwit {
+namespace {
+
+// A directory that stands in for "/": /proc and /sys as a test wants them.
+class FakeRoot {
+ public:
+  FakeRoot() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "godwit_root_XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~FakeRoot() { std::filesystem::remove_all(path_); }
+  FakeRoot(const FakeRoot&) = delete;
+  FakeRoot& operator=(const FakeRoot&) = delete;
+
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+constexpr const char* kMeminfo = "MemTotal: 2000 kB\nMemFree: 5 kB\nMemAvailable:     1000 kB\n";
+
+TEST(AlignedBuffer, IsZeroedAlignedAndWritableToTheLastByte) {
+  for (const size_t alignment : {size_t{64}, size_t{4096}, size_t{65536}, size_t{2} << 20}) {
+    for (const size_t size : {size_t{1}, size_t{4095}, size_t{4097}, (size_t{4} << 20) + 1}) {
+      Result<AlignedBuffer> buffer = AlignedBuffer::create(size, alignment);
+      ASSERT_TRUE(buffer);
+      ASSERT_EQ(buffer->bytes().size(), size);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % alignment, 0u);
+      EXPECT_TRUE(
+          std::ranges::all_of(buffer->bytes(), [](std::byte b) { return b == std::byte{}; }));
+      std::memset(buffer->data(), 0xff, size);
+    }
+  }
+}
+
+TEST(AlignedBuffer, LargeOnesStartAtAHugePage) {
+  Result<AlignedBuffer> buffer = AlignedBuffer::create(size_t{8} << 20, 64);
+  ASSERT_TRUE(buffer);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % (size_t{2} << 20), 0u);
+}
+
+TEST(AlignedBuffer, OfNoBytesIsEmpty) {
+  Result<AlignedBuffer> buffer = AlignedBuffer::create(0, 64);
+  ASSERT_TRUE(buffer);
+  EXPECT_TRUE(buffer->bytes().empty());
+}
+
+TEST(AlignedBuffer, SaysWhatItCouldNotAllocate) {
+  for (const size_t size : {std::numeric_limits<size_t>::max(), size_t{1} << 60}) {
+    const Result<AlignedBuffer> buffer = AlignedBuffer::create(size, 64);
+    ASSERT_FALSE(buffer);
+    EXPECT_NE(buffer.error().message.find(std::to_string(size)), std::string::npos);
+  }
+}
+
+TEST(AlignedBuffer, MovesWithoutCopying) {
+  Result<AlignedBuffer> made = AlignedBuffer::create(100, 64);
+  ASSERT_TRUE(made);
+  const std::byte* const data = made->data();
+  AlignedBuffer first = std::move(*made);
+  AlignedBuffer second;
+  second = std::move(first);
+  EXPECT_EQ(second.data(), data);
+  EXPECT_EQ(second.size(), 100u);
+}
+
+TEST(Memory, AvailableIsWhatTheSystemSaysWithoutControlGroups) {
+  const FakeRoot root;
+  root.write("proc/meminfo", kMeminfo);
+  EXPECT_EQ(available_memory_bytes(root.path()), 1000u * 1024);
+}
+
+TEST(Memory, AvailableIsWhatTheTightestGroupLeaves) {
+  const FakeRoot root;
+  root.write("proc/meminfo", kMeminfo);
+  root.write("proc/self/cgroup", "0::/outer/inner\n");
+  root.write("sys/fs/cgroup/outer/memory.max", "500000\n");
+  root.write("sys/fs/cgroup/outer/memory.current", "100000\n");
+  root.write("sys/fs/cgroup/outer/inner/memory.max", "max\n");
+  EXPECT_EQ(available_memory_bytes(root.path()), 400000u);
+  // Cold page cache inside the group can be given up.
+  root.write("sys/fs/cgroup/outer/memory.stat", "anon 7\ninactive_file 30000\n");
+  EXPECT_EQ(available_memory_bytes(root.path()), 430000u);
+  // Over its limit already.
+  root.write("sys/fs/cgroup/outer/memory.current", "900000\n");
+  EXPECT_EQ(available_memory_bytes(root.path()), 0u);
+}
+
+TEST(Memory, AvailableKnowsVersionOneGroups) {
+  const FakeRoot root;
+  root.write("proc/meminfo", kMeminfo);
+  root.write("proc/self/cgroup", "4:cpu,cpuacct:/job\n3:memory:/job\n");
+  root.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "300000\n");
+  root.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "100000\n");
+  EXPECT_EQ(available_memory_bytes(root.path()), 200000u);
+}
+
+TEST(Memory, AvailableSurvivesNonsense) {
+  const FakeRoot root;
+  EXPECT_EQ(available_memory_bytes(root.path()), 0u);
+  root.write("proc/meminfo", "MemAvailable:\n");
+  root.write("proc/self/cgroup", "\n:\n::\n0::\nx\n0::/../..\n");
+  root.write("sys/fs/cgroup/memory.max", "99999999999999999999999999\n");
+  EXPECT_EQ(available_memory_bytes(root.path()), 0u);
+}
+
+TEST(Memory, ThisMachineHasSome) { EXPECT_GT(available_memory_bytes(), uint64_t{1} << 20); }
+
+TEST(Memory, PeakCountsTouchedPages) {
+  const uint64_t before = peak_rss_bytes();
+  EXPECT_GT(before, 0u);
+  constexpr size_t kSize = size_t{256} << 20;
+  Result<AlignedBuffer> buffer = AlignedBuffer::create(kSize, 64);
+  ASSERT_TRUE(buffer);
+  std::memset(buffer->data(), 1, kSize);
+  EXPECT_GE(peak_rss_bytes(), kSize);
+}
+
+}  // namespace
+}  // namespace godwit
