@@ -1,0 +1,50 @@
+// Q4_1: 32 weights of 4 bits, a scale and an offset. weight[i] = d * q[i] + m.
+//
+//   offset  bytes  content
+//   0       2      d, binary16
+//   2       2      m, binary16
+//   4       16     byte i: bits 3..0 q[i], bits 7..4 q[i + 16]
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/half.h"
+#include "base/host_device.h"
+#include "base/random.h"
+#include "base/tensor_type.h"
+#include "quant/block.h"
+#include "quant/product.h"
+#include "quant/random_fill.h"
+
+namespace godwit::quant {
+
+struct BlockQ4_1 {
+  static constexpr TensorType kType = TensorType::kQ4_1;
+  static constexpr int kWeights = 32;
+
+  uint16_t d;
+  uint16_t m;
+  uint8_t qs[16];
+};
+static_assert(kMatchesGeometry<BlockQ4_1>);
+
+GODWIT_HOST_DEVICE inline void decode_block(const BlockQ4_1& block, float* out) {
+  const float d = f16_to_f32(block.d);
+  const float m = f16_to_f32(block.m);
+  for (int i = 0; i < 16; ++i) {
+    // Product and sum are rounded one by one: part of the type's definition (no fma).
+    out[i] = multiply(d, static_cast<float>(block.qs[i] & 0x0f)) + m;
+    out[i + 16] = multiply(d, static_cast<float>(block.qs[i] >> 4)) + m;
+  }
+}
+
+inline void random_block(RandomStream& random, float deviation, BlockQ4_1& out) {
+  // Codes are uniform in 0..15: centre 7.5, variance 21.25.
+  const float unit = deviation / std::sqrt(21.25f);
+  out.d = f32_to_f16(unit * random_spread(random));
+  out.m = f32_to_f16(-7.5f * f16_to_f32(out.d));
+  fill_random(random, out.qs, sizeof(out.qs));
+}
+
+}  // namespace godwit::quant

@@ -1,0 +1,68 @@
+// Q5_K: 256 weights of 5 bits in 8 groups of 32, each group with a 6-bit scale s and minimum m.
+// weight = (d * s) * q - (dmin * m), each operation rounded to f32 in this order.
+//
+//   offset  bytes  content
+//   0       2      d, binary16
+//   2       2      dmin, binary16
+//   4       12     s and m of the groups, see k_scales.h
+//   16      32     byte i: bit g is q[4] of weight i of group g
+//   48      128    byte 32 * c + i (c = 0..3, i = 0..31): bits 3..0 q[3:0] of weight i of group 2c,
+//                  bits 7..4 q[3:0] of weight i of group 2c + 1
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/half.h"
+#include "base/host_device.h"
+#include "base/random.h"
+#include "base/tensor_type.h"
+#include "quant/block.h"
+#include "quant/k_random.h"
+#include "quant/k_scales.h"
+#include "quant/product.h"
+#include "quant/random_fill.h"
+
+namespace godwit::quant {
+
+struct BlockQ5_K {
+  static constexpr TensorType kType = TensorType::kQ5_K;
+  static constexpr int kWeights = 256;
+
+  uint16_t d;
+  uint16_t dmin;
+  uint8_t scales[kKScaleBytes];
+  uint8_t qh[32];
+  uint8_t qs[128];
+};
+static_assert(kMatchesGeometry<BlockQ5_K>);
+
+GODWIT_HOST_DEVICE inline void decode_block(const BlockQ5_K& block, float* out) {
+  const float d = f16_to_f32(block.d);
+  const float dmin = f16_to_f32(block.dmin);
+  for (int group = 0; group < kKGroups; ++group) {
+    const KScaleMin k = unpack_k_scale(block.scales, group);
+    const float scale = d * static_cast<float>(k.scale);
+    const float min = dmin * static_cast<float>(k.min);
+    const uint8_t* qs = block.qs + group / 2 * 32;
+    const int shift = group % 2 * 4;
+    float* group_out = out + group * kKGroupWeights;
+    for (int i = 0; i < kKGroupWeights; ++i) {
+      const int code = ((qs[i] >> shift) & 0x0f) | ((block.qh[i] >> group) & 1) << 4;
+      group_out[i] = multiply(scale, static_cast<float>(code)) - min;
+    }
+  }
+}
+
+inline void random_block(RandomStream& random, float deviation, BlockQ5_K& out) {
+  // Codes are uniform in 0..31: centre 15.5, variance 85.25.
+  const double unit =
+      std::sqrt(kRandomKScaleMeanSquare * 85.25 + kRandomKMinVariance * 15.5 * 15.5);
+  out.d = f32_to_f16(deviation / static_cast<float>(unit) * random_spread(random));
+  out.dmin = f32_to_f16(15.5f * f16_to_f32(out.d));
+  fill_random_k_scales(random, out.scales);
+  fill_random(random, out.qh, sizeof(out.qh));
+  fill_random(random, out.qs, sizeof(out.qs));
+}
+
+}  // namespace godwit::quant
