@@ -20,10 +20,18 @@ spdlog::logger& logger() {
 
 void set_level(Level level) {
   switch (level) {
-    case Level::kDebug: logger().set_level(spdlog::level::debug); return;
-    case Level::kInfo: logger().set_level(spdlog::level::info); return;
-    case Level::kWarn: logger().set_level(spdlog::level::warn); return;
-    case Level::kError: logger().set_level(spdlog::level::err); return;
+    case Level::kDebug:
+      logger().set_level(spdlog::level::debug);
+      return;
+    case Level::kInfo:
+      logger().set_level(spdlog::level::info);
+      return;
+    case Level::kWarn:
+      logger().set_level(spdlog::level::warn);
+      return;
+    case Level::kError:
+      logger().set_level(spdlog::level::err);
+      return;
   }
 }
 

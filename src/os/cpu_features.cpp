@@ -16,10 +16,14 @@ constexpr std::array kIsas = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512Vnni, Isa::
 
 std::string_view isa_name(Isa isa) {
   switch (isa) {
-    case Isa::kGeneric: return "generic";
-    case Isa::kAvx2: return "avx2";
-    case Isa::kAvx512Vnni: return "avx512vnni";
-    case Isa::kAvx512Bf16: return "avx512bf16";
+    case Isa::kGeneric:
+      return "generic";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512Vnni:
+      return "avx512vnni";
+    case Isa::kAvx512Bf16:
+      return "avx512bf16";
   }
   return "?";
 }

@@ -1,0 +1,77 @@
+// What an executor of Programs offers. Called once per token, never per operation. A backend owns
+// the weights in the form it likes and any number of contexts, each the activations and the KV of
+// one sequence. KV lies at absolute positions: running a row at a position overwrites what was
+// there, and a row sees the positions up to its own, so going back is running from there again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/tensor_type.h"
+#include "program/program.h"
+
+namespace godwit::backend {
+
+// done / total bytes of a stage ("loading"), from the loading thread.
+using Progress = std::function<void(std::string_view stage, uint64_t done, uint64_t total)>;
+
+struct ContextSettings {
+  uint64_t n_positions = 0;  // KV capacity
+  TensorType k_type = TensorType::kF16;
+  TensorType v_type = TensorType::kF16;
+  size_t max_rows = 1;        // rows of one run()
+  size_t max_logit_rows = 1;  // rows of one run() that want logits
+};
+
+struct MemoryNeed {
+  uint64_t weight_bytes = 0;   // resident after load
+  uint64_t kv_bytes = 0;       // of one context
+  uint64_t scratch_bytes = 0;  // of one context: activations and work areas
+};
+
+struct ContextId {
+  uint32_t value = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // Empty, or why this step cannot run here.
+  [[nodiscard]] virtual Status supports(const program::Step& step) const = 0;
+  // What load() and one context will take; callable before load().
+  [[nodiscard]] virtual Result<MemoryNeed> memory_need(const program::Program& program,
+                                                       const ContextSettings& settings) const = 0;
+  // Takes the weights (file layout, indexed like program.weights). The program must outlive the
+  // backend; the spans need not outlive the call unless the backend maps them (reference).
+  [[nodiscard]] virtual Status load(const program::Program& program,
+                                    std::span<const std::span<const std::byte>> weights,
+                                    const Progress& progress) = 0;
+  // Errors: memory, an unsupported KV type.
+  [[nodiscard]] virtual Result<ContextId> make_context(const ContextSettings& settings) = 0;
+  virtual void release_context(ContextId context) = 0;
+
+  // Runs steps over rows (consecutive positions of one sequence). Preconditions (checked): rows
+  // and wanted logits within the context's maxima, positions within its capacity, tokens in the
+  // vocabulary.
+  virtual void run(ContextId context, std::span<const program::Row> rows,
+                   program::StepRange steps) = 0;
+
+  // Activations [rows of the last run, width]; of the logits, [rows that wanted them, n_vocab].
+  virtual void read(ContextId context, program::BufferId buffer, std::span<float> out) const = 0;
+  // Replaces the same, so that one step can be compared on equal inputs.
+  virtual void write(ContextId context, program::BufferId buffer, std::span<const float> in) = 0;
+  // Logits of the last run without a copy: [rows that wanted them, n_vocab].
+  [[nodiscard]] virtual std::span<const float> logits(ContextId context) const = 0;
+
+  // One line for logs and reports: threads, instruction set, kernels.
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+}  // namespace godwit::backend

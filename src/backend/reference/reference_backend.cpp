@@ -1,0 +1,299 @@
+#include "backend/reference/reference_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "backend/reference/steps.h"
+#include "base/check.h"
+#include "quant/formats.h"
+
+namespace godwit::reference {
+namespace {
+
+using backend::ContextId;
+using backend::ContextSettings;
+using program::BufferId;
+using program::Program;
+using program::Row;
+
+struct Context {
+  ContextSettings settings;
+  std::vector<Matrix> buffers;  // indexed by BufferId
+  std::vector<KvCache> kvs;     // indexed by KvRef
+  Matrix normed;                // [max_rows, widest input]
+  Matrix gate;
+  std::vector<float> logits;  // [logit rows of the last run, n_vocab]
+  size_t n_rows = 0;          // of the last run
+  size_t n_logit_rows = 0;
+};
+
+// Runs the steps of one call over one context.
+class Run {
+ public:
+  Run(const Program& program, std::span<const WeightView> weights, ThreadPool& pool,
+      Context& context, std::span<const Row> rows)
+      : program_(program), weights_(weights), pool_(pool), context_(context), rows_(rows) {}
+
+  void step(const program::Step& s) {
+    std::visit([this](const auto& operation) { execute(operation); }, s.operation);
+  }
+
+ private:
+  Matrix& buffer(BufferId id) { return context_.buffers[id.value]; }
+  const WeightView& weight(const program::WeightRef& ref) { return weights_[ref.id]; }
+
+  void norm(BufferId in, const program::RmsNorm& n) {
+    context_.normed.width = n.weight.cols;
+    rms_norm(buffer(in), rows_.size(), weight(n.weight), static_cast<double>(n.epsilon),
+             context_.normed);
+  }
+
+  void multiply(const program::WeightRef& w, const std::optional<program::WeightRef>& bias,
+                const Matrix& x, Matrix& y) {
+    mat_mul({.weight = weight(w),
+             .bias = bias ? &weight(*bias) : nullptr,
+             .x = &x,
+             .n_rows = rows_.size()},
+            pool_, y);
+  }
+
+  void execute(const program::Embed& s) {
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      decode_weight_row(weight(s.table), static_cast<uint64_t>(rows_[t].token.value),
+                        buffer(s.out).row(t));
+    }
+  }
+
+  void execute(const program::NormProject& s) {
+    norm(s.in, s.norm);
+    for (const program::Projection& p : s.projections) {
+      multiply(p.weight, p.bias, context_.normed, buffer(p.out));
+    }
+  }
+
+  void execute(const program::Attend& s) {
+    const program::Rope& rope = program_.ropes[s.rope.value];
+    KvCache& kv = context_.kvs[s.kv.value];
+    const size_t kv_width = size_t{s.n_kv_heads} * s.head_dim;
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      const auto position = static_cast<uint64_t>(rows_[t].position.value);
+      for (size_t h = 0; h < s.n_kv_heads; ++h) {
+        const std::span<double> k = buffer(s.k).row(t).subspan(h * s.head_dim, s.head_dim);
+        const std::span<const double> v = buffer(s.v).row(t).subspan(h * s.head_dim, s.head_dim);
+        std::vector<double> turned(k.begin(), k.end());
+        rope_head(rope, s.pairs, position, turned);
+        const size_t at = position * kv_width + h * s.head_dim;
+        for (size_t i = 0; i < s.head_dim; ++i) {
+          kv.k[at + i] = round_to(context_.settings.k_type, turned[i]);
+          kv.v[at + i] = round_to(context_.settings.v_type, v[i]);
+        }
+      }
+    }
+    pool_.run([&](size_t thread) {
+      for (size_t item = thread; item < rows_.size() * s.n_heads; item += pool_.size()) {
+        attend_one(s, rope, item / s.n_heads, item % s.n_heads);
+      }
+    });
+  }
+
+  void attend_one(const program::Attend& s, const program::Rope& rope, size_t t, size_t head) {
+    const auto position = static_cast<uint64_t>(rows_[t].position.value);
+    const std::span<const double> q = buffer(s.q).row(t).subspan(head * s.head_dim, s.head_dim);
+    std::vector<double> turned(q.begin(), q.end());
+    rope_head(rope, s.pairs, position, turned);
+    attend_head({.q = turned,
+                 .kv = &context_.kvs[s.kv.value],
+                 .kv_head = head / (s.n_heads / s.n_kv_heads),
+                 .n_kv_heads = s.n_kv_heads,
+                 .n_positions = position + 1,
+                 .scale = static_cast<double>(s.scale)},
+                buffer(s.out).row(t).subspan(head * s.head_dim, s.head_dim));
+  }
+
+  void execute(const program::ProjectAdd& s) {
+    Matrix sum{.width = s.weight.rows, .values = std::vector<double>(rows_.size() * s.weight.rows)};
+    multiply(s.weight, s.bias, buffer(s.in), sum);
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      const std::span<double> target = buffer(s.target).row(t);
+      for (size_t i = 0; i < target.size(); ++i) target[i] += sum.row(t)[i];
+    }
+  }
+
+  void execute(const program::GatedUp& s) {
+    norm(s.in, s.norm);
+    context_.gate.width = s.gate.rows;
+    multiply(s.gate, std::nullopt, context_.normed, context_.gate);
+    multiply(s.up, std::nullopt, context_.normed, buffer(s.out));
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      const std::span<const double> gate = context_.gate.row(t);
+      const std::span<double> out = buffer(s.out).row(t);
+      for (size_t i = 0; i < out.size(); ++i) out[i] *= gate[i] / (1.0 + std::exp(-gate[i]));
+    }
+  }
+
+  void execute(const program::Output& s) {
+    norm(s.in, s.norm);
+    Matrix wanted{.width = s.norm.weight.cols, .values = {}};
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      if (!rows_[t].wants_logits) continue;
+      const std::span<const double> row = context_.normed.row(t);
+      wanted.values.insert(wanted.values.end(), row.begin(), row.end());
+    }
+    const size_t n = wanted.values.size() / wanted.width;
+    mat_mul({.weight = weight(s.weight), .bias = nullptr, .x = &wanted, .n_rows = n}, pool_,
+            buffer(s.logits));
+    for (size_t i = 0; i < n * s.weight.rows; ++i) {
+      context_.logits[i] = static_cast<float>(buffer(s.logits).values[i]);
+    }
+  }
+
+  const Program& program_;
+  std::span<const WeightView> weights_;
+  ThreadPool& pool_;
+  Context& context_;
+  std::span<const Row> rows_;
+};
+
+class ReferenceBackend final : public backend::Backend {
+ public:
+  explicit ReferenceBackend(size_t n_threads) : pool_(n_threads) {}
+
+  std::string_view name() const override { return "reference"; }
+  Status supports(const program::Step&) const override { return {}; }
+  std::string describe() const override {
+    return fmt::format("reference, double precision, {} threads", pool_.size());
+  }
+
+  Result<backend::MemoryNeed> memory_need(const Program& program,
+                                          const ContextSettings& settings) const override {
+    backend::MemoryNeed need;
+    for (const program::Weight& w : program.weights) {
+      need.weight_bytes += w.rows * row_bytes(w.type, w.cols);
+    }
+    for (const program::Kv& kv : program.kvs) {
+      need.kv_bytes +=
+          2 * sizeof(double) * settings.n_positions * kv.n_kv_heads * uint64_t{kv.head_dim};
+    }
+    const size_t widest = widest_buffer(program);
+    need.scratch_bytes = sizeof(double) * settings.max_rows * 2 * widest;
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      need.scratch_bytes +=
+          sizeof(double) * buffer_rows(program, i, settings) * program.buffers[i].width;
+    }
+    need.scratch_bytes += sizeof(float) * settings.max_logit_rows * program.n_vocab;
+    return need;
+  }
+
+  Status load(const Program& program, std::span<const std::span<const std::byte>> weights,
+              const backend::Progress& progress) override {
+    program_ = &program;
+    weights_.clear();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const program::Weight& w = program.weights[i];
+      weights_.push_back({.type = w.type, .rows = w.rows, .cols = w.cols, .bytes = weights[i]});
+    }
+    if (progress) progress("loading", 1, 1);
+    return {};
+  }
+
+  Result<ContextId> make_context(const ContextSettings& settings) override {
+    for (const TensorType type : {settings.k_type, settings.v_type}) {
+      if (type != TensorType::kF32 && type != TensorType::kF16) {
+        return fail("reference: KV type {} is not supported; F32 and F16 are",
+                    tensor_type_name(type));
+      }
+    }
+    auto context = std::make_unique<Context>();
+    context->settings = settings;
+    for (size_t i = 0; i < program_->buffers.size(); ++i) {
+      const size_t width = program_->buffers[i].width;
+      context->buffers.push_back(
+          {.width = width,
+           .values = std::vector<double>(width * buffer_rows(*program_, i, settings))});
+    }
+    for (const program::Kv& kv : program_->kvs) {
+      const size_t n = settings.n_positions * kv.n_kv_heads * kv.head_dim;
+      context->kvs.push_back({.k = std::vector<double>(n), .v = std::vector<double>(n)});
+    }
+    const size_t widest = widest_buffer(*program_);
+    context->normed.values.resize(settings.max_rows * widest);
+    context->gate.values.resize(settings.max_rows * widest);
+    context->logits.resize(settings.max_logit_rows * program_->n_vocab);
+    const ContextId id{next_context_++};
+    contexts_.emplace(id.value, std::move(context));
+    return id;
+  }
+
+  void release_context(ContextId context) override { contexts_.erase(context.value); }
+
+  void run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
+    Context& context = find(id);
+    const auto wanting =
+        std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.wants_logits; });
+    check(rows.size() <= context.settings.max_rows, "more rows than the context was made for");
+    check(static_cast<size_t>(wanting) <= context.settings.max_logit_rows,
+          "more logits than the context was made for");
+    for (const Row& row : rows) {
+      check(row.position.value >= 0 &&
+                static_cast<uint64_t>(row.position.value) < context.settings.n_positions,
+            "position beyond the context");
+      check(row.token.value >= 0 && static_cast<uint64_t>(row.token.value) < program_->n_vocab,
+            "token outside the vocabulary");
+    }
+    context.n_rows = rows.size();
+    context.n_logit_rows = static_cast<size_t>(wanting);
+    Run run(*program_, weights_, pool_, context, rows);
+    for (size_t i = steps.begin; i < steps.end; ++i) run.step(program_->main[i]);
+  }
+
+  void read(ContextId id, BufferId buffer, std::span<float> out) const override {
+    const Matrix& matrix = find(id).buffers[buffer.value];
+    std::transform(matrix.values.begin(),
+                   matrix.values.begin() + static_cast<std::ptrdiff_t>(out.size()), out.begin(),
+                   [](double value) { return static_cast<float>(value); });
+  }
+
+  void write(ContextId id, BufferId buffer, std::span<const float> in) override {
+    std::copy(in.begin(), in.end(), find(id).buffers[buffer.value].values.begin());
+  }
+
+  std::span<const float> logits(ContextId id) const override {
+    const Context& context = find(id);
+    return std::span(context.logits).first(context.n_logit_rows * program_->n_vocab);
+  }
+
+ private:
+  static size_t widest_buffer(const Program& program) {
+    size_t widest = 0;
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      if (i != program.logits.value) widest = std::max(widest, size_t{program.buffers[i].width});
+    }
+    return widest;
+  }
+
+  static size_t buffer_rows(const Program& program, size_t buffer,
+                            const ContextSettings& settings) {
+    return buffer == program.logits.value ? settings.max_logit_rows : settings.max_rows;
+  }
+
+  Context& find(ContextId id) const {
+    const auto it = contexts_.find(id.value);
+    check(it != contexts_.end(), "no such context");
+    return *it->second;
+  }
+
+  ThreadPool pool_;
+  const Program* program_ = nullptr;
+  std::vector<WeightView> weights_;
+  std::map<uint32_t, std::unique_ptr<Context>> contexts_;
+  uint32_t next_context_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<backend::Backend>> make_reference_backend(size_t n_threads) {
+  return std::make_unique<ReferenceBackend>(n_threads);
+}
+
+}  // namespace godwit::reference

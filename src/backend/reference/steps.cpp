@@ -1,0 +1,97 @@
+#include "backend/reference/steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/half.h"
+#include "quant/formats.h"
+
+namespace godwit::reference {
+
+void decode_weight_row(const WeightView& weight, uint64_t row, std::span<double> out) {
+  std::vector<float> values(weight.cols);
+  const uint64_t bytes = row_bytes(weight.type, weight.cols);
+  quant::decode_row(weight.type, weight.bytes.subspan(row * bytes, bytes), values);
+  std::copy(values.begin(), values.end(), out.begin());
+}
+
+void mat_mul(const MatMul& args, ThreadPool& pool, Matrix& y) {
+  std::vector<double> bias(args.bias != nullptr ? args.weight.rows : 0);
+  if (args.bias != nullptr) decode_weight_row(*args.bias, 0, bias);
+  pool.run([&](size_t thread) {
+    std::vector<double> w(args.weight.cols);
+    for (uint64_t r = thread; r < args.weight.rows; r += pool.size()) {
+      decode_weight_row(args.weight, r, w);
+      for (size_t t = 0; t < args.n_rows; ++t) {
+        const std::span<const double> x = args.x->row(t);
+        double sum = 0;
+        for (size_t c = 0; c < w.size(); ++c) sum += w[c] * x[c];
+        y.row(t)[r] = bias.empty() ? sum : sum + bias[r];
+      }
+    }
+  });
+}
+
+void rms_norm(const Matrix& x, size_t n_rows, const WeightView& weight, double epsilon, Matrix& y) {
+  std::vector<double> w(weight.cols);
+  decode_weight_row(weight, 0, w);
+  for (size_t t = 0; t < n_rows; ++t) {
+    const std::span<const double> in = x.row(t);
+    const std::span<double> out = y.row(t);
+    double squares = 0;
+    for (const double value : in) squares += value * value;
+    const double factor = 1.0 / std::sqrt(squares / static_cast<double>(in.size()) + epsilon);
+    for (size_t i = 0; i < in.size(); ++i) out[i] = in[i] * factor * w[i];
+  }
+}
+
+void rope_head(const program::Rope& rope, program::RopePairs pairs, uint64_t position,
+               std::span<double> head) {
+  const size_t half = rope.n_rot / 2;
+  for (size_t i = 0; i < half; ++i) {
+    const double angle = static_cast<double>(position) * rope.frequencies[i];
+    const double c = std::cos(angle) * rope.magnitude;
+    const double s = std::sin(angle) * rope.magnitude;
+    const bool adjacent = pairs == program::RopePairs::kAdjacent;
+    double& a = head[adjacent ? 2 * i : i];
+    double& b = head[adjacent ? 2 * i + 1 : i + half];
+    const double turned_a = a * c - b * s;
+    const double turned_b = a * s + b * c;
+    a = turned_a;
+    b = turned_b;
+  }
+}
+
+double round_to(TensorType type, double value) {
+  if (type == TensorType::kF16) {
+    return static_cast<double>(f16_to_f32(f32_to_f16(static_cast<float>(value))));
+  }
+  return value;
+}
+
+void attend_head(const HeadAttention& args, std::span<double> out) {
+  const size_t head_dim = args.q.size();
+  const size_t stride = args.n_kv_heads * head_dim;
+  const double* k = args.kv->k.data() + args.kv_head * head_dim;
+  const double* v = args.kv->v.data() + args.kv_head * head_dim;
+
+  std::vector<double> weights(args.n_positions);
+  double highest = -INFINITY;
+  for (size_t p = 0; p < args.n_positions; ++p) {
+    double score = 0;
+    for (size_t i = 0; i < head_dim; ++i) score += args.q[i] * k[p * stride + i];
+    weights[p] = score * args.scale;
+    highest = std::max(highest, weights[p]);
+  }
+  double sum = 0;
+  for (double& w : weights) {
+    w = std::exp(w - highest);
+    sum += w;
+  }
+  std::fill(out.begin(), out.end(), 0.0);
+  for (size_t p = 0; p < args.n_positions; ++p) {
+    for (size_t i = 0; i < head_dim; ++i) out[i] += weights[p] / sum * v[p * stride + i];
+  }
+}
+
+}  // namespace godwit::reference

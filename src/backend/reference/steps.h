@@ -1,0 +1,74 @@
+// The step kinds of the oracle over plain double arrays. No state, no allocation policy: what each
+// computes is its formula.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/tensor_type.h"
+#include "os/thread_pool.h"
+#include "program/program.h"
+
+namespace godwit::reference {
+
+// Row-major [n_rows, width].
+struct Matrix {
+  size_t width = 0;
+  std::vector<double> values;
+
+  [[nodiscard]] std::span<double> row(size_t i) { return {values.data() + i * width, width}; }
+  [[nodiscard]] std::span<const double> row(size_t i) const {
+    return {values.data() + i * width, width};
+  }
+};
+
+// KV of one layer, [n_positions, n_kv_heads, head_dim], keys already turned by RoPE.
+struct KvCache {
+  std::vector<double> k;
+  std::vector<double> v;
+};
+
+// Bytes of a weight in file layout.
+struct WeightView {
+  TensorType type = TensorType::kF32;
+  uint64_t rows = 0;
+  uint64_t cols = 0;
+  std::span<const std::byte> bytes;
+};
+
+// out = decoded row `row` of the weight.
+void decode_weight_row(const WeightView& weight, uint64_t row, std::span<double> out);
+
+// y[t, r] = sum over c of W[r, c] * x[t, c], plus bias[r] if there is one.
+struct MatMul {
+  WeightView weight;
+  const WeightView* bias = nullptr;
+  const Matrix* x = nullptr;  // [n_rows, cols]
+  size_t n_rows = 0;
+};
+void mat_mul(const MatMul& args, ThreadPool& pool, Matrix& y);
+
+// y = x / sqrt(mean(x^2) + epsilon) * weight, row by row.
+void rms_norm(const Matrix& x, size_t n_rows, const WeightView& weight, double epsilon, Matrix& y);
+
+// Turns the leading rope.n_rot dimensions of one head for a position.
+void rope_head(const program::Rope& rope, program::RopePairs pairs, uint64_t position,
+               std::span<double> head);
+
+// Rounds to a KV type: F32 keeps the double.
+[[nodiscard]] double round_to(TensorType type, double value);
+
+// One query head over positions 0 .. n_positions-1.
+struct HeadAttention {
+  std::span<const double> q;  // [head_dim], turned
+  const KvCache* kv = nullptr;
+  size_t kv_head = 0;
+  size_t n_kv_heads = 0;
+  size_t n_positions = 0;
+  double scale = 1.0;
+};
+void attend_head(const HeadAttention& args, std::span<double> out);
+
+}  // namespace godwit::reference

@@ -1,0 +1,15 @@
+// One function per architecture: configuration and weights of a file to steps. Each remembers
+// missing or ill-shaped weights in the finder's status instead of returning early, so that it
+// reads as the forward pass.
+#pragma once
+
+#include "model/config.h"
+#include "model/weights.h"
+#include "program/builder.h"
+
+namespace godwit::model {
+
+void build_llama(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_qwen2(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+
+}  // namespace godwit::model

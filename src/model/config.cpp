@@ -1,0 +1,146 @@
+#include "model/config.h"
+
+#include <cmath>
+#include <string_view>
+
+namespace godwit::model {
+namespace {
+
+// Bounds far above any model, so that products of a few fields fit 64 bits.
+constexpr uint64_t kMaxLayers = 4096;
+constexpr uint64_t kMaxDim = 1u << 20;
+constexpr uint64_t kMaxHeads = 1u << 14;
+constexpr uint64_t kMaxContext = 1u << 30;
+
+// Reads keys under the architecture's prefix; remembers the first error.
+class Reader {
+ public:
+  Reader(const gguf::File& file, std::string architecture)
+      : file_(file), prefix_(std::move(architecture) + '.') {}
+
+  uint64_t need_uint(std::string_view name, uint64_t low, uint64_t high) {
+    const std::string key = prefix_ + std::string(name);
+    return bounded(key, take(file_.need_uint(key)), low, high);
+  }
+
+  uint64_t get_uint(std::string_view name, uint64_t fallback, uint64_t low, uint64_t high) {
+    const std::string key = prefix_ + std::string(name);
+    return bounded(key, take(file_.get_uint(key)).value_or(fallback), low, high);
+  }
+
+  double get_double(std::string_view name, double fallback) {
+    const std::string key = prefix_ + std::string(name);
+    const double value = take(file_.get_double(key)).value_or(fallback);
+    if (!std::isfinite(value))
+      note(Error{fmt::format("'{}' is {}, expected a number", key, value)});
+    return value;
+  }
+
+  double get_positive(std::string_view name, double fallback) {
+    const double value = get_double(name, fallback);
+    if (!(value > 0)) {
+      note(Error{fmt::format("'{}{}' is {}, expected more than 0", prefix_, name, value)});
+    }
+    return value;
+  }
+
+  std::string_view get_string(std::string_view name) {
+    return take(file_.get_string(prefix_ + std::string(name))).value_or(std::string_view{});
+  }
+
+  void note(Error error) {
+    if (status_) status_ = tl::unexpected<Error>(std::move(error));
+  }
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] const std::string& prefix() const { return prefix_; }
+
+ private:
+  template <class T>
+  T take(Result<T> result) {
+    if (result) return *std::move(result);
+    note(std::move(result).error());
+    return T{};
+  }
+
+  uint64_t bounded(std::string_view key, uint64_t value, uint64_t low, uint64_t high) {
+    if (value < low || value > high) {
+      note(Error{fmt::format("'{}' is {}, expected {} to {}", key, value, low, high)});
+    }
+    return value;
+  }
+
+  const gguf::File& file_;
+  std::string prefix_;
+  Status status_;
+};
+
+RopeConfig read_rope(Reader& reader, uint32_t head_dim, uint64_t context) {
+  RopeConfig rope;
+  rope.base = reader.get_positive("rope.freq_base", 10000.0);
+  rope.n_rot =
+      static_cast<uint32_t>(reader.get_uint("rope.dimension_count", head_dim, 0, head_dim));
+  if (rope.n_rot % 2 != 0) {
+    reader.note(Error{fmt::format("'{}rope.dimension_count' is {}, expected an even number",
+                                  reader.prefix(), rope.n_rot)});
+  }
+  const std::string_view scaling = reader.get_string("rope.scaling.type");
+  if (scaling == "linear") {
+    rope.scaling = RopeScaling::kLinear;
+  } else if (scaling == "yarn") {
+    rope.scaling = RopeScaling::kYarn;
+  } else if (!scaling.empty() && scaling != "none") {
+    reader.note(Error{fmt::format("'{}rope.scaling.type' is '{}', expected none, linear or yarn",
+                                  reader.prefix(), scaling)});
+  }
+  // Files older than rope.scaling.* carry the linear factor alone.
+  const double old_factor = reader.get_double("rope.scale_linear", 1.0);
+  if (scaling.empty() && old_factor != 1.0) rope.scaling = RopeScaling::kLinear;
+  rope.factor = reader.get_positive("rope.scaling.factor", old_factor);
+  rope.original_context =
+      reader.get_uint("rope.scaling.original_context_length", context, 1, kMaxContext);
+  rope.yarn_ext_factor = reader.get_double("rope.scaling.yarn_ext_factor", 1.0);
+  rope.yarn_attn_factor = reader.get_positive("rope.scaling.yarn_attn_factor",
+                                              reader.get_double("rope.scaling.attn_factor", 1.0));
+  rope.yarn_beta_fast = reader.get_positive("rope.scaling.yarn_beta_fast", 32.0);
+  rope.yarn_beta_slow = reader.get_positive("rope.scaling.yarn_beta_slow", 1.0);
+  return rope;
+}
+
+}  // namespace
+
+Result<Config> read_config(const gguf::File& file) {
+  const Result<std::string_view> architecture = file.need_string("general.architecture");
+  if (!architecture) return fail(architecture.error());
+
+  Config config;
+  config.architecture = std::string(*architecture);
+  Reader reader(file, config.architecture);
+  const auto u32 = [](uint64_t value) { return static_cast<uint32_t>(value); };
+  config.n_layers = u32(reader.need_uint("block_count", 1, kMaxLayers));
+  config.dim = u32(reader.need_uint("embedding_length", 1, kMaxDim));
+  config.ffn = u32(reader.need_uint("feed_forward_length", 1, kMaxDim));
+  config.n_heads = u32(reader.need_uint("attention.head_count", 1, kMaxHeads));
+  config.n_kv_heads = u32(reader.get_uint("attention.head_count_kv", config.n_heads, 1, kMaxHeads));
+  config.context = reader.need_uint("context_length", 1, kMaxContext);
+  config.norm_epsilon =
+      static_cast<float>(reader.get_positive("attention.layer_norm_rms_epsilon", 1e-5));
+  if (!reader.status()) return fail(reader.status().error());
+
+  if (config.n_heads % config.n_kv_heads != 0) {
+    return fail("'{0}.attention.head_count' is {1}, not a multiple of head_count_kv ({2})",
+                config.architecture, config.n_heads, config.n_kv_heads);
+  }
+  config.head_dim =
+      u32(reader.get_uint("attention.key_length", config.dim / config.n_heads, 1, kMaxDim));
+  const uint64_t value_length =
+      reader.get_uint("attention.value_length", config.head_dim, 1, kMaxDim);
+  if (reader.status() && value_length != config.head_dim) {
+    return fail("'{}.attention.value_length' is {}, expected the key length ({})",
+                config.architecture, value_length, config.head_dim);
+  }
+  config.rope = read_rope(reader, config.head_dim, config.context);
+  if (!reader.status()) return fail(reader.status().error());
+  return config;
+}
+
+}  // namespace godwit::model

@@ -1,0 +1,89 @@
+#include "model/weights.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "quant/formats.h"
+
+namespace godwit::model {
+
+void WeightFinder::note(std::string message) {
+  if (status_) status_ = fail("{}", message);
+}
+
+const gguf::Tensor* WeightFinder::find(const std::string& name) {
+  const gguf::Tensor* tensor = file_.find_tensor(name);
+  if (tensor == nullptr) note(fmt::format("tensor '{}' is missing", name));
+  return tensor;
+}
+
+program::WeightRef WeightFinder::declare(const gguf::Tensor& tensor) {
+  const program::WeightRef ref =
+      builder_.weight(tensor.name, tensor.type, tensor.rows(), tensor.cols());
+  if (ref.id == spans_.size()) spans_.push_back(tensor.data);
+  return ref;
+}
+
+program::WeightRef WeightFinder::matrix(const std::string& name, uint64_t rows, uint64_t cols) {
+  const gguf::Tensor* tensor = find(name);
+  if (tensor == nullptr) return {};
+  if (tensor->rows() != rows || tensor->cols() != cols) {
+    note(fmt::format("tensor '{}' is [{}, {}], expected [{}, {}]", name, tensor->rows(),
+                     tensor->cols(), rows, cols));
+    return {};
+  }
+  if (quant::find_format(tensor->type) == nullptr) {
+    std::string supported;
+    for (const quant::Format& format : quant::formats()) {
+      supported += supported.empty() ? "" : " ";
+      supported += tensor_type_name(format.type);
+    }
+    note(fmt::format("tensor '{}' has type {}, which Godwit does not compute with yet; it knows {}",
+                     name, tensor_type_name(tensor->type), supported));
+    return {};
+  }
+  return declare(*tensor);
+}
+
+program::WeightRef WeightFinder::vector(const std::string& name, uint64_t cols) {
+  const gguf::Tensor* tensor = find(name);
+  if (tensor == nullptr) return {};
+  if (tensor->rows() != 1 || tensor->cols() != cols || tensor->type != TensorType::kF32) {
+    note(fmt::format("tensor '{}' is [{}, {}] {}, expected [1, {}] F32", name, tensor->rows(),
+                     tensor->cols(), tensor_type_name(tensor->type), cols));
+    return {};
+  }
+  return declare(*tensor);
+}
+
+std::optional<program::WeightRef> WeightFinder::optional_vector(const std::string& name,
+                                                                uint64_t cols) {
+  if (!has(name)) return std::nullopt;
+  return vector(name, cols);
+}
+
+uint64_t WeightFinder::rows_of(const std::string& name) {
+  const gguf::Tensor* tensor = find(name);
+  return tensor == nullptr ? 0 : tensor->rows();
+}
+
+std::vector<float> WeightFinder::values(const std::string& name, uint64_t n) {
+  const gguf::Tensor* tensor = file_.find_tensor(name);
+  if (tensor == nullptr) return {};
+  if (tensor->type != TensorType::kF32 || tensor->rows() != 1 || tensor->cols() != n) {
+    note(fmt::format("tensor '{}' is [{}, {}] {}, expected [1, {}] F32", name, tensor->rows(),
+                     tensor->cols(), tensor_type_name(tensor->type), n));
+    return {};
+  }
+  std::vector<float> found(n);
+  std::memcpy(found.data(), tensor->data.data(), n * sizeof(float));
+  for (const float value : found) {
+    if (!std::isfinite(value) || value <= 0.0f) {
+      note(fmt::format("tensor '{}' holds {}, expected positive numbers", name, value));
+      return {};
+    }
+  }
+  return found;
+}
+
+}  // namespace godwit::model

@@ -1,0 +1,62 @@
+#include "program/traffic.h"
+
+#include "program/access.h"
+
+namespace godwit::program {
+namespace {
+
+uint64_t kv_bytes(const Kv& kv, TensorType k_type, TensorType v_type) {
+  return kv.n_kv_heads * (row_bytes(k_type, kv.head_dim) + row_bytes(v_type, kv.head_dim));
+}
+
+Traffic traffic(const Embed& s, const TrafficInput& input) {
+  return {.weight_bytes = input.n_rows * row_bytes(s.table.type, s.table.cols)};
+}
+
+Traffic traffic(const Attend& s, const TrafficInput& input) {
+  const uint64_t bytes = kv_bytes({s.n_kv_heads, s.head_dim}, input.k_type, input.v_type);
+  return {.weight_bytes = 0,
+          .kv_read_bytes = bytes * input.position,
+          .kv_write_bytes = bytes * input.n_rows};
+}
+
+// Every other kind reads its weights once.
+template <class S>
+Traffic traffic(const S& s, const TrafficInput&) {
+  Traffic t;
+  for (const WeightRef& weight : access_of(Operation(s)).weights) {
+    t.weight_bytes += weight_bytes(weight);
+  }
+  return t;
+}
+
+}  // namespace
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  weight_bytes += other.weight_bytes;
+  kv_read_bytes += other.kv_read_bytes;
+  kv_write_bytes += other.kv_write_bytes;
+  return *this;
+}
+
+uint64_t weight_bytes(const WeightRef& weight) {
+  return weight.rows * row_bytes(weight.type, weight.cols);
+}
+
+Traffic traffic_of(const Operation& operation, const TrafficInput& input) {
+  return std::visit([&](const auto& step) { return traffic(step, input); }, operation);
+}
+
+Traffic traffic_of(const Program& program, const TrafficInput& input) {
+  Traffic sum;
+  for (const Step& step : program.main) sum += traffic_of(step.operation, input);
+  return sum;
+}
+
+uint64_t kv_bytes_per_position(const Program& program, TensorType k_type, TensorType v_type) {
+  uint64_t sum = 0;
+  for (const Kv& kv : program.kvs) sum += kv_bytes(kv, k_type, v_type);
+  return sum;
+}
+
+}  // namespace godwit::program

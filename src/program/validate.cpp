@@ -1,0 +1,168 @@
+#include "program/validate.h"
+
+#include <string>
+#include <vector>
+
+#include "program/access.h"
+
+namespace godwit::program {
+namespace {
+
+class Validator {
+ public:
+  explicit Validator(const Program& program)
+      : program_(program),
+        written_(program.buffers.size(), false),
+        attended_(program.kvs.size(), false) {}
+
+  Status run() {
+    for (const Step& step : program_.main) {
+      step_ = &step;
+      if (Status s = check_access(access_of(step.operation)); !s) return s;
+      Status s = std::visit([this](const auto& operation) { return check_kind(operation); },
+                            step.operation);
+      if (!s) return s;
+    }
+    if (program_.logits.value >= written_.size() || !written_[program_.logits.value]) {
+      return fail("program: no step writes the logits");
+    }
+    return {};
+  }
+
+ private:
+  template <class... Args>
+  [[nodiscard]] tl::unexpected<Error> wrong(fmt::format_string<Args...> format, Args&&... args) {
+    return fail("program: step '{}': {}", step_->label,
+                fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  Status check_access(const Access& access) {
+    for (const WeightRef& ref : access.weights) {
+      if (Status s = check_weight(ref); !s) return s;
+    }
+    for (const Access::Use& use : access.reads) {
+      if (Status s = check_buffer(use); !s) return s;
+      if (!written_[use.buffer.value]) {
+        return wrong("reads buffer '{}' before any step has written it",
+                     program_.buffers[use.buffer.value].name);
+      }
+    }
+    for (const Access::Use& use : access.writes) {
+      if (Status s = check_buffer(use); !s) return s;
+      written_[use.buffer.value] = true;
+    }
+    return {};
+  }
+
+  Status check_weight(const WeightRef& ref) {
+    if (ref.id >= program_.weights.size()) return wrong("weight {} does not exist", ref.id);
+    const Weight& weight = program_.weights[ref.id];
+    if (weight.type != ref.type || weight.rows != ref.rows || weight.cols != ref.cols) {
+      return wrong("weight '{}' is [{}, {}] {}, the step expects [{}, {}] {}", weight.name,
+                   weight.rows, weight.cols, tensor_type_name(weight.type), ref.rows, ref.cols,
+                   tensor_type_name(ref.type));
+    }
+    return {};
+  }
+
+  Status check_buffer(const Access::Use& use) {
+    if (use.buffer.value >= program_.buffers.size()) {
+      return wrong("buffer {} does not exist", use.buffer.value);
+    }
+    const Buffer& buffer = program_.buffers[use.buffer.value];
+    if (buffer.width != use.width) {
+      return wrong("buffer '{}' holds {} floats, the step expects {}", buffer.name, buffer.width,
+                   use.width);
+    }
+    return {};
+  }
+
+  Status check_vector(const WeightRef& ref, uint64_t width) {
+    if (ref.rows != 1 || ref.cols != width) {
+      return wrong("'{}' is [{}, {}], expected [1, {}]", program_.weights[ref.id].name, ref.rows,
+                   ref.cols, width);
+    }
+    if (ref.type != TensorType::kF32) {
+      return wrong("'{}' is {}, expected F32", program_.weights[ref.id].name,
+                   tensor_type_name(ref.type));
+    }
+    return {};
+  }
+
+  Status check_cols(const WeightRef& ref, uint64_t cols) {
+    if (ref.cols == cols) return {};
+    return wrong("'{}' has {} columns, its input has {}", program_.weights[ref.id].name, ref.cols,
+                 cols);
+  }
+
+  Status check_kind(const Embed& s) {
+    if (s.table.rows != program_.n_vocab) {
+      return wrong("the embedding has {} rows, the vocabulary {}", s.table.rows, program_.n_vocab);
+    }
+    return {};
+  }
+
+  Status check_kind(const NormProject& s) {
+    if (Status c = check_vector(s.norm.weight, s.norm.weight.cols); !c) return c;
+    for (const Projection& p : s.projections) {
+      if (Status c = check_cols(p.weight, s.norm.weight.cols); !c) return c;
+      if (!p.bias) continue;
+      if (Status c = check_vector(*p.bias, p.weight.rows); !c) return c;
+    }
+    return {};
+  }
+
+  Status check_kind(const Attend& s) {
+    if (s.kv.value >= program_.kvs.size()) return wrong("KV {} does not exist", s.kv.value);
+    if (s.rope.value >= program_.ropes.size()) return wrong("RoPE {} does not exist", s.rope.value);
+    if (attended_[s.kv.value]) return wrong("KV {} already belongs to another step", s.kv.value);
+    attended_[s.kv.value] = true;
+    const Kv& kv = program_.kvs[s.kv.value];
+    if (kv.n_kv_heads != s.n_kv_heads || kv.head_dim != s.head_dim) {
+      return wrong("KV holds {} heads of {}, the step expects {} of {}", kv.n_kv_heads, kv.head_dim,
+                   s.n_kv_heads, s.head_dim);
+    }
+    if (s.n_kv_heads == 0 || s.head_dim == 0 || s.n_heads % s.n_kv_heads != 0) {
+      return wrong("{} heads cannot share {} KV heads", s.n_heads, s.n_kv_heads);
+    }
+    const Rope& rope = program_.ropes[s.rope.value];
+    if (rope.n_rot > s.head_dim || rope.n_rot % 2 != 0 ||
+        rope.frequencies.size() != rope.n_rot / 2) {
+      return wrong("RoPE turns {} dimensions with {} frequencies, a head has {}", rope.n_rot,
+                   rope.frequencies.size(), s.head_dim);
+    }
+    return {};
+  }
+
+  Status check_kind(const ProjectAdd& s) {
+    return s.bias ? check_vector(*s.bias, s.weight.rows) : Status{};
+  }
+
+  Status check_kind(const GatedUp& s) {
+    if (Status c = check_vector(s.norm.weight, s.norm.weight.cols); !c) return c;
+    if (Status c = check_cols(s.gate, s.norm.weight.cols); !c) return c;
+    if (Status c = check_cols(s.up, s.norm.weight.cols); !c) return c;
+    if (s.gate.rows != s.up.rows) return wrong("gate has {} rows, up {}", s.gate.rows, s.up.rows);
+    return {};
+  }
+
+  Status check_kind(const Output& s) {
+    if (Status c = check_vector(s.norm.weight, s.norm.weight.cols); !c) return c;
+    if (Status c = check_cols(s.weight, s.norm.weight.cols); !c) return c;
+    if (s.weight.rows != program_.n_vocab) {
+      return wrong("the output has {} rows, the vocabulary {}", s.weight.rows, program_.n_vocab);
+    }
+    return {};
+  }
+
+  const Program& program_;
+  const Step* step_ = nullptr;
+  std::vector<bool> written_;
+  std::vector<bool> attended_;
+};
+
+}  // namespace
+
+Status validate(const Program& program) { return Validator(program).run(); }
+
+}  // namespace godwit::program
