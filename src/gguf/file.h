@@ -21,8 +21,19 @@
 namespace godwit::gguf {
 
 enum class ValueType : uint32_t {
-  kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7,
-  kString = 8, kArray = 9, kU64 = 10, kI64 = 11, kF64 = 12,
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
 };
 
 // Elements of an array, widened to one C++ type per kind. Nested arrays are refused by the parser.
@@ -49,9 +60,9 @@ struct KeyValue {
 struct Tensor {
   std::string name;
   TensorType type = TensorType::kF32;
-  std::vector<uint64_t> dims;       // ne[0] (fastest) first, 1 to 4 of them, none is 0
-  uint64_t bytes = 0;               // of the data
-  uint64_t file_offset = 0;         // of the data, from the start of its shard
+  std::vector<uint64_t> dims;  // ne[0] (fastest) first, 1 to 4 of them, none is 0
+  uint64_t bytes = 0;          // of the data
+  uint64_t file_offset = 0;    // of the data, from the start of its shard
   uint32_t shard = 0;
   std::span<const std::byte> data;  // [bytes], mapped
 
