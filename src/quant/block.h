@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/host_device.h"
 #include "base/tensor_type.h"
 
 namespace godwit::quant {
@@ -20,9 +21,9 @@ inline constexpr bool kMatchesGeometry =
 
 // Copies a block out of bytes of any alignment.
 template <class Block>
-[[nodiscard]] inline Block load_block(const std::byte* src) {
+[[nodiscard]] GODWIT_HOST_DEVICE inline Block load_block(const std::byte* src) {
   Block block;
-  std::memcpy(&block, src, sizeof(Block));
+  memcpy(&block, src, sizeof(Block));
   return block;
 }
 

@@ -5,18 +5,8 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "quant/bf16.h"
 #include "quant/block.h"
-#include "quant/f16.h"
-#include "quant/f32.h"
-#include "quant/q4_0.h"
-#include "quant/q4_1.h"
-#include "quant/q4_k.h"
-#include "quant/q5_0.h"
-#include "quant/q5_1.h"
-#include "quant/q5_k.h"
-#include "quant/q6_k.h"
-#include "quant/q8_0.h"
+#include "quant/blocks.h"
 
 namespace godwit::quant {
 namespace {
@@ -35,24 +25,14 @@ void store_random_block(RandomStream& random, float deviation, std::byte* out) {
   std::memcpy(out, &block, sizeof(Block));
 }
 
-template <class Block>
-constexpr Format row() {
-  return {Block::kType, decode_blocks<Block>, store_random_block<Block>};
+template <class... Blocks>
+constexpr std::array<Format, sizeof...(Blocks)> make_table(BlockList<Blocks...>) {
+  return {
+      Format{Blocks::kType, decode_blocks<Blocks>, store_random_block<Blocks>}...,
+  };
 }
 
-constexpr auto kFormats = std::to_array<Format>({
-    row<BlockF32>(),
-    row<BlockF16>(),
-    row<BlockQ4_0>(),
-    row<BlockQ4_1>(),
-    row<BlockQ5_0>(),
-    row<BlockQ5_1>(),
-    row<BlockQ8_0>(),
-    row<BlockQ4_K>(),
-    row<BlockQ5_K>(),
-    row<BlockQ6_K>(),
-    row<BlockBF16>(),
-});
+constexpr auto kFormats = make_table(AllBlocks{});
 static_assert(std::ranges::is_sorted(kFormats, {}, &Format::type) &&
               std::ranges::adjacent_find(kFormats, {}, &Format::type) == kFormats.end());
 

@@ -1,5 +1,5 @@
 // The types Godwit computes with: one row per type, tying the file's type id to the functions of
-// its header quant/<type>.h. To add a type: write its header, add its row here.
+// its header quant/<type>.h. To add a type: write its header, add its block to blocks.h.
 #pragma once
 
 #include <cstddef>

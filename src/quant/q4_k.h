@@ -1,5 +1,6 @@
 // Q4_K: 256 weights of 4 bits in 8 groups of 32, each group with a 6-bit scale s and minimum m.
-// weight = (d * s) * q - (dmin * m), each operation rounded to f32 in this order.
+// weight = d * s * q - dmin * m. Both products are exact in f32 (at most 11 + 6 + 4 bits), so that
+// only the difference rounds, and an fma gives the same bits.
 //
 //   offset  bytes  content
 //   0       2      d, binary16
@@ -19,7 +20,6 @@
 #include "quant/block.h"
 #include "quant/k_random.h"
 #include "quant/k_scales.h"
-#include "quant/product.h"
 #include "quant/random_fill.h"
 
 namespace godwit::quant {
@@ -46,7 +46,7 @@ GODWIT_HOST_DEVICE inline void decode_block(const BlockQ4_K& block, float* out) 
     const int shift = group % 2 * 4;
     float* group_out = out + group * kKGroupWeights;
     for (int i = 0; i < kKGroupWeights; ++i) {
-      group_out[i] = multiply(scale, static_cast<float>((qs[i] >> shift) & 0x0f)) - min;
+      group_out[i] = scale * static_cast<float>((qs[i] >> shift) & 0x0f) - min;
     }
   }
 }

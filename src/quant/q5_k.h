@@ -1,5 +1,6 @@
 // Q5_K: 256 weights of 5 bits in 8 groups of 32, each group with a 6-bit scale s and minimum m.
-// weight = (d * s) * q - (dmin * m), each operation rounded to f32 in this order.
+// weight = d * s * q - dmin * m. Both products are exact in f32 (at most 11 + 6 + 5 bits), so that
+// only the difference rounds, and an fma gives the same bits.
 //
 //   offset  bytes  content
 //   0       2      d, binary16
@@ -20,7 +21,6 @@
 #include "quant/block.h"
 #include "quant/k_random.h"
 #include "quant/k_scales.h"
-#include "quant/product.h"
 #include "quant/random_fill.h"
 
 namespace godwit::quant {
@@ -49,7 +49,7 @@ GODWIT_HOST_DEVICE inline void decode_block(const BlockQ5_K& block, float* out) 
     float* group_out = out + group * kKGroupWeights;
     for (int i = 0; i < kKGroupWeights; ++i) {
       const int code = ((qs[i] >> shift) & 0x0f) | ((block.qh[i] >> group) & 1) << 4;
-      group_out[i] = multiply(scale, static_cast<float>(code)) - min;
+      group_out[i] = scale * static_cast<float>(code) - min;
     }
   }
 }

@@ -1,5 +1,5 @@
 // Q6_K: 256 weights of 6 bits around 32 in 16 groups of 16, each group with a signed 8-bit scale s.
-// weight = (d * s) * (q - 32), the product with s rounded first.
+// weight = d * s * (q - 32), exact in f32 (at most 11 + 7 + 5 bits and powers of two).
 //
 //   offset  bytes  content; weight 128 h + 32 k + i with h = 0..1, k = 0..3, i = 0..31
 //   0       128    byte 64 h + 32 (k mod 2) + i: q[3:0], in bits 3..0 for k < 2, else bits 7..4

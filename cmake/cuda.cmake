@@ -1,0 +1,40 @@
+# CUDA, with GODWIT_CUDA=ON: the shared headers compiled as device code for
+# sm_90a. Compiling needs nvcc alone; nothing here needs a GPU.
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(GODWIT_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
+    PATH_SUFFIXES bin)
+  if(NOT GODWIT_NVCC)
+    message(FATAL_ERROR "GODWIT_CUDA is ON, but no nvcc was found: expected it in PATH, "
+      "$CUDA_HOME/bin or /usr/local/cuda/bin. Install the CUDA toolkit (13.0 or later), name its "
+      "nvcc by -DCMAKE_CUDA_COMPILER=<path>, or configure with -DGODWIT_CUDA=OFF.")
+  endif()
+  set(CMAKE_CUDA_COMPILER ${GODWIT_NVCC})
+endif()
+# The architecture is given below: CMake 3.25 has no name for all that sm_90a is.
+set(CMAKE_CUDA_ARCHITECTURES OFF)
+enable_language(CUDA)
+
+# CMake 3.25 does not know that nvcc 13 has C++20 and drops the standard silently.
+foreach(kind STANDARD EXTENSION)
+  if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
+    set(CMAKE_CUDA20_${kind}_COMPILE_OPTION -std=c++20)
+  endif()
+endforeach()
+
+# godwit_cuda_library(<name> <file.cu>...): an object library of device code.
+# The directory's options are the host compiler's: nvcc refuses some and warns
+# of others in code that it generates itself (-Wpedantic), so they are replaced.
+function(godwit_cuda_library name)
+  add_library(${name} OBJECT ${ARGN})
+  set_target_properties(${name} PROPERTIES
+    CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
+    COMPILE_OPTIONS "")
+  target_compile_options(${name} PRIVATE
+    "SHELL:-gencode=arch=compute_90a,code=sm_90a"
+    "SHELL:-Xcompiler=-ffp-contract=off,-Wall,-Wextra,-Wshadow"
+    "SHELL:-Xptxas=--warn-on-spills"
+    $<$<BOOL:${GODWIT_WERROR}>:-Werror=all-warnings>)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+endfunction()
+
+godwit_cuda_library(godwit_device_decode ${PROJECT_SOURCE_DIR}/src/quant/device_decode.cu)
