@@ -8,48 +8,15 @@
 #include <span>
 #include <string_view>
 
+#include "backend/cpu/matvec_args.h"
 #include "base/tensor_type.h"
 #include "os/cpu_features.h"
 
 namespace godwit::cpu {
 
-// What a kernel reads as x.
-enum class ActivationKind : uint8_t {
-  kF32,        // floats as they are
-  kQ8Block32,  // int8 with one f32 scale per 32 values
-  kQ8Block256, // int8 with one f32 scale per 256 values
-};
-
-// Results of `exact` kernels are bit-identical across ISAs, thread counts and numbers of tokens.
+// Results of `exact` kernels are bit-identical across ISAs, thread counts and numbers of tokens,
+// as long as they are numbers (which NaN comes out is the machine's choice).
 enum class Exactness : uint8_t { kExact, kBounded };
-
-// Activations of n tokens, row-major, filled by quantize_activations(). All strides in elements.
-struct Activations {
-  const float* f32 = nullptr;      // [n_tokens, cols], for kF32
-  int8_t* q = nullptr;       // [n_tokens, cols], 64-byte aligned, stride = cols rounded to 64
-  float* scales = nullptr;   // [n_tokens, cols / block], stride = scale_stride
-  int32_t* sums = nullptr;   // [n_tokens, cols / 32], sum of q over each 32, stride = sum_stride
-  size_t f32_stride = 0;
-  size_t q_stride = 0;
-  size_t scale_stride = 0;
-  size_t sum_stride = 0;
-};
-
-// y[t, r] = sum over c of W[r, c] * x[t, c], for rows [row_begin, row_end) and all tokens.
-struct MatVecArgs {
-  const std::byte* weights = nullptr;  // the packed matrix from its first row
-  size_t rows = 0;                     // of the whole matrix
-  size_t cols = 0;
-  size_t row_begin = 0;                // multiple of kTileRows
-  size_t row_end = 0;                  // multiple of kTileRows, or `rows`
-  Activations x;
-  size_t n_tokens = 1;
-  float* y = nullptr;                  // [n_tokens, y_stride]
-  size_t y_stride = 0;
-};
-
-// Rows of one packed tile: one row per dword lane of a 512-bit register.
-inline constexpr size_t kTileRows = 16;
 
 struct MatVecKernel {
   std::string_view name;  // "q4_k avx512vnni"
@@ -61,12 +28,14 @@ struct MatVecKernel {
 };
 
 // How a type lies in memory after loading, the same for every ISA. `packed_row_bytes` counts a row
-// of `cols` weights; a matrix has div_up(rows, kTileRows) * kTileRows packed rows, the missing ones 0.
+// of `cols` weights; a matrix has div_up(rows, kTileRows) * kTileRows packed rows, the missing ones
+// 0.
 struct Packing {
   TensorType type;
   size_t (*packed_row_bytes)(size_t cols);
   // Packs file rows [row_begin, row_end) (row_begin a multiple of kTileRows; row_end too, or the
-  // last row) from `src`, which points at file row row_begin, to `dst`, the packed tile of row_begin.
+  // last row) from `src`, which points at file row row_begin, to `dst`, the packed tile of
+  // row_begin.
   void (*pack)(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 };
 

@@ -1,0 +1,74 @@
+#include "backend/cpu/kernel_table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backend/cpu/activation_kernels.h"
+#include "backend/cpu/matvec_kernels.h"
+#include "backend/cpu/pack.h"
+#include "backend/cpu/tile_layout.h"
+#include "base/bits.h"
+#include "base/check.h"
+
+namespace godwit::cpu {
+namespace {
+
+using enum TensorType;
+constexpr ActivationKind kFloat = ActivationKind::kF32;
+constexpr ActivationKind kBlock32 = ActivationKind::kQ8Block32;
+constexpr ActivationKind kBlock256 = ActivationKind::kQ8Block256;
+constexpr Exactness kExact = Exactness::kExact;
+
+// By type; within a type the best first.
+constexpr auto kKernels = std::to_array<MatVecKernel>({
+    {"f32 generic", kF32, Isa::kGeneric, kFloat, kExact, generic::matvec_f32},
+    {"f16 generic", kF16, Isa::kGeneric, kFloat, kExact, generic::matvec_f16},
+    {"bf16 generic", kBF16, Isa::kGeneric, kFloat, kExact, generic::matvec_bf16},
+    {"q4_0 generic", kQ4_0, Isa::kGeneric, kBlock32, kExact, generic::matvec_q4_0},
+    {"q4_1 generic", kQ4_1, Isa::kGeneric, kBlock32, kExact, generic::matvec_q4_1},
+    {"q5_0 generic", kQ5_0, Isa::kGeneric, kBlock32, kExact, generic::matvec_q5_0},
+    {"q5_1 generic", kQ5_1, Isa::kGeneric, kBlock32, kExact, generic::matvec_q5_1},
+    {"q8_0 generic", kQ8_0, Isa::kGeneric, kBlock32, kExact, generic::matvec_q8_0},
+    {"q4_k generic", kQ4_K, Isa::kGeneric, kBlock256, kExact, generic::matvec_q4_k},
+    {"q5_k generic", kQ5_K, Isa::kGeneric, kBlock256, kExact, generic::matvec_q5_k},
+    {"q6_k generic", kQ6_K, Isa::kGeneric, kBlock256, kExact, generic::matvec_q6_k},
+});
+
+// Packed bytes of a row, from the tile that 16 rows share over `kColumns` columns.
+template <size_t kTileBytes, size_t kColumns>
+size_t packed_row_bytes(size_t cols) {
+  static_assert(kTileBytes % kTileRows == 0);
+  return div_up(cols, kColumns) * (kTileBytes / kTileRows);
+}
+
+constexpr auto kPackings = std::to_array<Packing>({
+    {kF32, packed_row_bytes<kTileBytesF32, 1>, pack_f32},
+    {kF16, packed_row_bytes<kTileBytesF16, 1>, pack_f16},
+    {kBF16, packed_row_bytes<kTileBytesBF16Pair, 2>, pack_bf16},
+    {kQ4_0, packed_row_bytes<sizeof(TileQ4_0), 32>, pack_q4_0},
+    {kQ4_1, packed_row_bytes<sizeof(TileQ4_1), 32>, pack_q4_1},
+    {kQ5_0, packed_row_bytes<sizeof(TileQ5_0), 32>, pack_q5_0},
+    {kQ5_1, packed_row_bytes<sizeof(TileQ5_1), 32>, pack_q5_1},
+    {kQ8_0, packed_row_bytes<sizeof(TileQ8_0), 32>, pack_q8_0},
+    {kQ4_K, packed_row_bytes<sizeof(TileQ4_K), 256>, pack_q4_k},
+    {kQ5_K, packed_row_bytes<sizeof(TileQ5_K), 256>, pack_q5_k},
+    {kQ6_K, packed_row_bytes<sizeof(TileQ6_K), 256>, pack_q6_k},
+});
+
+}  // namespace
+
+std::span<const MatVecKernel> matvec_kernels() { return kKernels; }
+
+const Packing* find_packing(TensorType type) {
+  const auto found = std::ranges::find(kPackings, type, &Packing::type);
+  return found == kPackings.end() ? nullptr : &*found;
+}
+
+const MatVecKernel* find_matvec_kernel(TensorType type, Isa isa) {
+  const auto found = std::ranges::find_if(kKernels, [&](const MatVecKernel& kernel) {
+    return kernel.type == type && kernel.isa <= isa;
+  });
+  return found == kKernels.end() ? nullptr : &*found;
+}
+
+}  // namespace godwit::cpu

@@ -1,0 +1,51 @@
+// The entry points that kernel_table.cpp ties to rows: one per type and instruction set. Each file
+// matvec_<family>_<isa>.cpp defines one block of them; its header comment is the contract.
+#pragma once
+
+#include "backend/cpu/matvec_args.h"
+
+namespace godwit::cpu {
+
+namespace generic {
+void matvec_f32(const MatVecArgs& args);
+void matvec_f16(const MatVecArgs& args);
+void matvec_bf16(const MatVecArgs& args);
+void matvec_q4_0(const MatVecArgs& args);
+void matvec_q4_1(const MatVecArgs& args);
+void matvec_q5_0(const MatVecArgs& args);
+void matvec_q5_1(const MatVecArgs& args);
+void matvec_q8_0(const MatVecArgs& args);
+void matvec_q4_k(const MatVecArgs& args);
+void matvec_q5_k(const MatVecArgs& args);
+void matvec_q6_k(const MatVecArgs& args);
+}  // namespace generic
+
+namespace avx2 {
+void matvec_f32(const MatVecArgs& args);
+void matvec_f16(const MatVecArgs& args);
+void matvec_bf16(const MatVecArgs& args);
+void matvec_q4_0(const MatVecArgs& args);
+void matvec_q4_1(const MatVecArgs& args);
+void matvec_q5_0(const MatVecArgs& args);
+void matvec_q5_1(const MatVecArgs& args);
+void matvec_q8_0(const MatVecArgs& args);
+void matvec_q4_k(const MatVecArgs& args);
+void matvec_q5_k(const MatVecArgs& args);
+void matvec_q6_k(const MatVecArgs& args);
+}  // namespace avx2
+
+namespace avx512vnni {
+void matvec_f32(const MatVecArgs& args);
+void matvec_f16(const MatVecArgs& args);
+void matvec_bf16(const MatVecArgs& args);
+void matvec_q4_0(const MatVecArgs& args);
+void matvec_q4_1(const MatVecArgs& args);
+void matvec_q5_0(const MatVecArgs& args);
+void matvec_q5_1(const MatVecArgs& args);
+void matvec_q8_0(const MatVecArgs& args);
+void matvec_q4_k(const MatVecArgs& args);
+void matvec_q5_k(const MatVecArgs& args);
+void matvec_q6_k(const MatVecArgs& args);
+}  // namespace avx512vnni
+
+}  // namespace godwit::cpu
