@@ -1,0 +1,18 @@
+// From what a user writes after -m to a file: an existing path, or the name of a pulled model.
+// Called by every subcommand that opens a model, and by pull for the place to put one.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace godwit::apps {
+
+// $XDG_CACHE_HOME/godwit/models, or the same below ~/.cache. Not created here.
+[[nodiscard]] std::filesystem::path model_directory();
+
+// Errors name both possibilities, and the command that would fetch a known but absent model.
+[[nodiscard]] Result<std::filesystem::path> resolve_model(std::string_view model);
+
+}  // namespace godwit::apps
