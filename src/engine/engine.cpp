@@ -1,0 +1,123 @@
+#include "engine/engine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "backend/registry.h"
+#include "engine/session.h"
+#include "model/registry.h"
+#include "os/cpu_features.h"
+#include "os/topology.h"
+
+namespace godwit::engine {
+namespace {
+
+constexpr uint64_t kMaxContext = uint64_t{1} << 24;
+
+std::string token_text(const tokenizer::Tokenizer& tokenizer, TokenId id) {
+  return id.exists() ? std::string(tokenizer.bytes(id)) : std::string();
+}
+
+Status check_settings(const EngineSettings& settings) {
+  if (settings.n_context > kMaxContext) {
+    return fail("a context of {} positions is more than Godwit addresses ({})", settings.n_context,
+                kMaxContext);
+  }
+  if (settings.chunk_tokens == 0 || settings.chunk_tokens > 8192) {
+    return fail("a prompt chunk of {} tokens: expected 1 to 8192", settings.chunk_tokens);
+  }
+  return {};
+}
+
+}  // namespace
+
+Engine::Engine(EngineSettings settings, gguf::File file, tokenizer::Tokenizer tokenizer)
+    : settings_(std::move(settings)), file_(std::move(file)), tokenizer_(std::move(tokenizer)) {}
+
+Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
+                                             const backend::Progress& progress) {
+  if (Status s = check_settings(settings); !s) return fail(s.error());
+  Result<gguf::File> file = gguf::File::open(settings.model);
+  if (!file) return fail(std::move(file).error());
+  Result<model::Model> model = model::build_model(*file);
+  if (!model) return fail(std::move(model).error());
+  Result<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::load(*file);
+  if (!tokenizer) return fail(std::move(tokenizer).error().with(settings.model.string()));
+  if (static_cast<uint64_t>(tokenizer->size()) > model->program.n_vocab) {
+    return fail("{}: the vocabulary has {} tokens, the embedding {} rows", settings.model.string(),
+                tokenizer->size(), model->program.n_vocab);
+  }
+
+  std::unique_ptr<Engine> engine(new Engine(settings, std::move(*file), std::move(*tokenizer)));
+  engine->program_ = std::move(model->program);
+  EngineSettings& own = engine->settings_;
+  if (own.n_threads == 0) own.n_threads = available_cores();
+
+  Result<std::unique_ptr<backend::Backend>> backend =
+      backend::make_backend(own.backend, {.n_threads = own.n_threads});
+  if (!backend) return fail(std::move(backend).error());
+  for (const program::Step& step : engine->program_.main) {
+    if (Status s = (*backend)->supports(step); !s) {
+      return fail(Error(s.error()).with(fmt::format("step '{}'", step.label)));
+    }
+  }
+  Result<MemoryPlan> plan = plan_memory(**backend, engine->program_,
+                                        {.n_context = own.n_context,
+                                         .context = {.n_positions = 0,
+                                                     .k_type = own.k_type,
+                                                     .v_type = own.v_type,
+                                                     .max_rows = own.chunk_tokens,
+                                                     .max_logit_rows = 1}});
+  if (!plan) return fail(std::move(plan).error());
+  engine->plan_ = *plan;
+  own.n_context = plan->n_context;
+  if (Status s = (*backend)->load(engine->program_, model->weights, progress); !s) {
+    return fail(s.error());
+  }
+  engine->backend_ = std::move(*backend);
+
+  std::string source = own.chat_template;
+  if (source.empty()) {
+    const auto found = engine->file_.get_string("tokenizer.chat_template");
+    if (found && *found) source = std::string(**found);
+  }
+  if (!source.empty()) engine->chat_template_ = chat::Template::parse(source);
+  return engine;
+}
+
+Result<const chat::Template*> Engine::chat_template() const {
+  if (!chat_template_) {
+    return fail(
+        "{} carries no chat template; give one with --chat-template-file, or complete the "
+        "raw prompt with -no-cnv",
+        settings_.model.string());
+  }
+  if (!*chat_template_) return fail(chat_template_->error());
+  return &**chat_template_;
+}
+
+Result<MarkedText> Engine::render_chat(const std::string& messages_json,
+                                       const std::string& tools_json) const {
+  const Result<const chat::Template*> found = chat_template();
+  if (!found) return fail(found.error());
+  return (*found)->render({.messages_json = messages_json,
+                           .tools_json = tools_json,
+                           .extra_json = "",
+                           .bos_token = token_text(tokenizer_, tokenizer_.bos()),
+                           .eos_token = token_text(tokenizer_, tokenizer_.eos()),
+                           .add_generation_prompt = true});
+}
+
+Result<Session> Engine::new_session() {
+  const Result<backend::ContextId> context =
+      backend_->make_context({.n_positions = plan_.n_context,
+                              .k_type = settings_.k_type,
+                              .v_type = settings_.v_type,
+                              .max_rows = settings_.chunk_tokens,
+                              .max_logit_rows = 1});
+  if (!context) return fail(context.error());
+  return Session(*this, *context);
+}
+
+}  // namespace godwit::engine

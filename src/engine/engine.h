@@ -1,0 +1,68 @@
+// Engine is the loaded model, immutable once loaded: file, tokenizer, chat template, Program and
+// the backend that holds its weights. Sessions (session.h) are the mutable timelines upon it. The
+// command line and any server see a model only through these two.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "chat/template.h"
+#include "engine/memory_plan.h"
+#include "gguf/file.h"
+#include "program/program.h"
+#include "tokenizer/tokenizer.h"
+
+namespace godwit::engine {
+
+struct EngineSettings {
+  std::filesystem::path model;
+  std::string backend = "cpu";
+  size_t n_threads = 0;    // 0: one per available core
+  uint64_t n_context = 0;  // positions; 0: the model's own, or as many as memory holds
+  TensorType k_type = TensorType::kF16;
+  TensorType v_type = TensorType::kF16;
+  size_t chunk_tokens = 512;  // prompt tokens of one backend call
+  std::string chat_template;  // Jinja source that replaces the file's; "" for the file's own
+};
+
+class Session;
+
+class Engine {
+ public:
+  // Errors: everything the layers below report, a context that does not fit in memory, a chat
+  // template that does not parse is an error only when it is used.
+  [[nodiscard]] static Result<std::unique_ptr<Engine>> load(const EngineSettings& settings,
+                                                            const backend::Progress& progress);
+
+  [[nodiscard]] const EngineSettings& settings() const { return settings_; }
+  [[nodiscard]] const gguf::File& file() const { return file_; }
+  [[nodiscard]] const program::Program& program() const { return program_; }
+  [[nodiscard]] const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
+  [[nodiscard]] const MemoryPlan& plan() const { return plan_; }
+  [[nodiscard]] backend::Backend& backend() const { return *backend_; }
+
+  // The chat template, or why there is none.
+  [[nodiscard]] Result<const chat::Template*> chat_template() const;
+  // Messages in the OpenAI format to a marked prompt that ends where the assistant begins.
+  [[nodiscard]] Result<MarkedText> render_chat(const std::string& messages_json,
+                                               const std::string& tools_json) const;
+
+  [[nodiscard]] Result<Session> new_session();
+
+ private:
+  Engine(EngineSettings settings, gguf::File file, tokenizer::Tokenizer tokenizer);
+
+  EngineSettings settings_;
+  gguf::File file_;
+  tokenizer::Tokenizer tokenizer_;
+  program::Program program_;
+  std::optional<Result<chat::Template>> chat_template_;
+  MemoryPlan plan_;
+  std::unique_ptr<backend::Backend> backend_;  // refers to program_ and file_: destroyed first
+};
+
+}  // namespace godwit::engine

@@ -1,0 +1,57 @@
+// One mutable timeline over an Engine: the tokens so far and their KV. A caller states what the
+// timeline shall be; the session computes only what it does not have yet.
+//
+// Same tokens, same bits: prompt positions are computed by the prompt path and may be kept for the
+// next prompt; positions that generation appended are computed again when they come back as part
+// of a prompt, so that a kept prefix never changes a text (docs/NUMERICS.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "engine/engine.h"
+
+namespace godwit::engine {
+
+class Session {
+ public:
+  Session(Engine& engine, backend::ContextId context) : engine_(&engine), context_(context) {}
+  Session(Session&& other) noexcept;
+  Session& operator=(Session&& other) noexcept;
+  ~Session();
+
+  // Makes the timeline exactly `tokens` (not empty) and computes the logits after the last one.
+  // `progress` gets (done, total) prompt tokens after each chunk and returns whether to go on;
+  // a stopped prompt is an error and leaves the finished chunks usable. Errors: more tokens than
+  // the context holds, a token outside the vocabulary.
+  [[nodiscard]] Status set_prompt(std::span<const TokenId> tokens,
+                                  const std::function<bool(size_t, size_t)>& progress);
+  // Appends one token and computes the logits after it. Errors: the context is full.
+  [[nodiscard]] Status append(TokenId token);
+  // Forgets everything.
+  void reset();
+
+  // Logits after the last token, [n_vocab]; valid until the next call that computes.
+  [[nodiscard]] std::span<const float> logits() const;
+  [[nodiscard]] std::span<const TokenId> tokens() const { return tokens_; }
+  // Tokens that the last set_prompt() found already computed.
+  [[nodiscard]] size_t n_reused() const { return n_reused_; }
+  [[nodiscard]] Engine& engine() const { return *engine_; }
+  [[nodiscard]] backend::ContextId context() const { return context_; }
+
+ private:
+  void run(std::span<const TokenId> tokens, size_t first_position, bool wants_logits);
+
+  Engine* engine_;  // null when moved from
+  backend::ContextId context_;
+  std::vector<TokenId> tokens_;
+  size_t n_prompt_computed_ = 0;  // leading positions whose KV came from the prompt path
+  size_t n_reused_ = 0;
+};
+
+}  // namespace godwit::engine
