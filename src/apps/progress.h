@@ -1,0 +1,35 @@
+// Progress of a long job on stderr: a bar that redraws itself where stderr is a terminal, a plain
+// line at each tenth where it is not. Draws at most ten times a second; silent when the job is
+// over before anybody would have looked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace godwit::apps {
+
+class Progress {
+ public:
+  // `total` in bytes; 0 draws nothing.
+  Progress(std::string label, uint64_t total_bytes);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();  // ends the line of an unfinished bar
+
+  // `done_bytes` never goes back.
+  void update(uint64_t done_bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string label_;
+  uint64_t total_bytes_;
+  bool terminal_;
+  bool line_open_ = false;
+  uint64_t tenths_shown_ = 0;
+  Clock::time_point start_;
+  Clock::time_point shown_;
+};
+
+}  // namespace godwit::apps
