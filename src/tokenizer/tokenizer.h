@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,16 @@
 
 namespace godwit::tokenizer {
 
+struct Vocab;
+
 // GGUF's tokenizer.ggml.token_type.
 enum class TokenKind : uint8_t {
-  kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6,
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
 };
 
 enum class Specials {
@@ -31,6 +39,7 @@ class Tokenizer {
  public:
   // Errors: no or inconsistent vocabulary, an unsupported tokenizer model or pre-tokenizer (named).
   [[nodiscard]] static Result<Tokenizer> load(const gguf::File& file);
+  [[nodiscard]] static Result<Tokenizer> from_vocab(Vocab vocab);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
@@ -43,7 +52,7 @@ class Tokenizer {
   [[nodiscard]] std::vector<TokenId> encode(const MarkedText& text, AddBos add_bos) const;
 
   // Raw bytes of one token; may end or begin inside a UTF-8 character. Control tokens give their
-  // text only when `show_special`.
+  // text, unused ones nothing; the view lives as long as the tokenizer. `id` is below size().
   [[nodiscard]] std::string_view bytes(TokenId id) const;
   [[nodiscard]] TokenKind kind(TokenId id) const;
   [[nodiscard]] std::string decode(std::span<const TokenId> ids) const;  // control tokens omitted
