@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Three-way agreement on the tiny models of tests/fixtures/transformers: what llama.cpp computes
+from the converted GGUF files is what transformers computed from the originals. So the fixtures
+hold what a GGUF file means, and not a mistake of the script that wrote them.
+
+usage: fixture_peers.py [DIRECTORY]
+"""
+import pathlib
+import sys
+
+import numpy as np
+
+import peer
+
+# Both sides compute in float; the bound is that of the C++ test on the same files.
+BOUND = 1e-4
+
+
+def read_logits(path):
+    data = path.read_bytes()
+    n_tokens, n_vocab = np.frombuffer(data, "<u4", 2)
+    tokens = np.frombuffer(data, "<i4", n_tokens, 8)
+    logits = np.frombuffer(data, "<f4", n_tokens * n_vocab, 8 + 4 * n_tokens)
+    return tokens, logits.reshape(n_tokens, n_vocab)
+
+
+def main(arguments):
+    default = pathlib.Path(__file__).resolve().parents[1] / "fixtures/transformers"
+    models = sorted((pathlib.Path(arguments[0]) if arguments else default).glob("*.gguf"))
+    failed = 0
+    for model in models:
+        tokens, logits = read_logits(model.with_suffix(".logits"))
+        llama = peer.LlamaCpp(model, n_vocab=logits.shape[1], n_ctx=64)
+        worst = 0.0
+        for length in (1, 2, 17, 40, len(tokens)):
+            ours = peer.log_softmax(logits[length - 1])
+            theirs = llama.next_logprobs(tokens[:length])
+            worst = max(worst, float(np.abs(ours - theirs).max()))
+        verdict = "ok" if worst <= BOUND else "DIFFERS"
+        failed += worst > BOUND
+        print(f"{model.stem:<26} largest difference of log-probabilities {worst:.2e}  {verdict}",
+              flush=True)
+    print(f"{len(models) - failed} of {len(models)} models agree within {BOUND}")
+    return 1 if failed or not models else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
