@@ -1,6 +1,7 @@
 // The sampler chain: logits of one position to one token. Order and defaults are llama.cpp's
 // (penalties, dry, top-n-sigma, top-k, typical-p, top-p, min-p, xtc, temperature). Random numbers
 // are a function of (seed, position), so neither speculation nor scheduling can change a text.
+// NaN logits count as minus infinity; where nothing is possible, the lowest id is the answer.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,15 @@
 #include "base/result.h"
 #include "base/types.h"
 
+namespace godwit::tokenizer {
+class Tokenizer;
+}
+
 namespace godwit::sampling {
 
 struct SamplerSettings {
   uint64_t seed = 0;
-  float temperature = 0.8f;        // <= 0: greedy
+  float temperature = 0.8f;        // <= 0: greedy (where `order` has the temperature)
   float dynatemp_range = 0.0f;
   float dynatemp_exponent = 1.0f;
   int32_t top_k = 40;              // <= 0: off
@@ -39,9 +44,9 @@ struct SamplerSettings {
   int32_t dry_penalty_last_n = -1;
   std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
   std::vector<std::pair<TokenId, float>> logit_bias;
-  // Names separated by ';', as llama.cpp's --samplers.
+  // Names separated by ';', as llama.cpp's --samplers: any case, "top_k", "top-k" or "topk".
   std::string order = "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature";
-  int32_t min_keep = 0;
+  int32_t min_keep = 0;            // candidates that top_p, min_p, typ_p and xtc leave at least
 };
 
 struct TokenProbability {
@@ -51,8 +56,10 @@ struct TokenProbability {
 
 class Sampler {
  public:
-  // Errors: an unknown sampler name (the nearest is suggested), a value out of range.
-  [[nodiscard]] static Result<Sampler> create(const SamplerSettings& settings);
+  // Errors: an unknown sampler name (the nearest is suggested), a value out of range, DRY without
+  // a vocabulary. `vocabulary` may be null; only DRY's sequence breakers need it, and only here.
+  [[nodiscard]] static Result<Sampler> create(const SamplerSettings& settings,
+                                              const tokenizer::Tokenizer* vocabulary);
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();
