@@ -8,6 +8,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/command.h"
 #include "apps/model_path.h"
 #include "os/child.h"
 
@@ -236,10 +239,11 @@ Result<fs::path> pull_locked(const PulledModel& model, const fs::path& path) {
 
 void list_models(const fs::path& directory) {
   for (const PulledModel& model : pulled_models()) {
+    const fs::path path = directory / model.file_name;
     std::error_code error;
-    const bool here = fs::file_size(directory / model.file_name, error) == model.bytes();
+    const bool here = fs::file_size(path, error) == model.bytes() && !error;
     fmt::print("{:<20} {:>7.1f} MB  {:<38} {}\n", model.name, megabytes(model.bytes()),
-               model.description, here && !error ? "here" : "not pulled");
+               model.description, here ? path.string() : "not pulled");
   }
 }
 
@@ -252,13 +256,6 @@ Status pull_named(std::string_view name, const fs::path& directory) {
   if (!path) return fail(std::move(path.error()));
   fmt::print("{}\n", path->string());
   return {};
-}
-
-// Prints the error, if any, and ends the program with exit code 1.
-void finish(const Status& status) {
-  if (status) return;
-  fmt::print(stderr, "{}\n", status.error().message);
-  throw CLI::RuntimeError(1);
 }
 
 }  // namespace
@@ -287,7 +284,8 @@ void add_pull_command(CLI::App& app) {
   command->add_option("model", options->name, "smollm2 or qwen2.5-coder-1.5b");
   command->add_option("--dir", options->directory, "Directory of the model file")
       ->capture_default_str();
-  command->add_flag("--list", options->list, "List the models and whether they are here");
+  command->add_flag("--list", options->list, "List the models, and where those are that are here");
+  command->footer("Example: godwit run -m $(godwit pull smollm2) -p \"Why is the sky blue?\"");
   command->callback([options] {
     if (options->list) {
       list_models(options->directory);

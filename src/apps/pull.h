@@ -3,11 +3,14 @@
 // complete model costs no network. Progress goes to stderr, the model's path to stdout.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "apps/pulled_models.h"
 #include "base/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace godwit::apps {
 

@@ -7,6 +7,7 @@ up to a constant per position; they are normalised again here in double precisio
 import os
 
 import numpy as np
+import requests
 import xllamacpp
 
 # A printable ASCII character in every byte-level BPE vocabulary used here.
@@ -62,3 +63,10 @@ class LlamaCpp:
         """The greedy continuation: per token (id, {id: log-probability} of the best n_probs)."""
         return [(step["id"], {e["id"]: e["logprob"] for e in step["top_logprobs"]})
                 for step in self._complete(tokens, n_predict, n_probs, [])]
+
+    def tokenize(self, text):
+        """Token ids of plain text, as llama.cpp sees it."""
+        answer = requests.post(f"{self.server.listening_address}/tokenize", timeout=60,
+                               json={"content": text, "parse_special": False})
+        answer.raise_for_status()
+        return answer.json()["tokens"]

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Compares Godwit with llama.cpp on a real model. Exit code 0 when the comparison holds.
+
+usage: llama_cpp.py --godwit BINARY --model FILE|NAME --work DIRECTORY COMPARISON
+
+COMPARISON is one of
+  greedy        on a copy of the model expanded to F32, where both sides compute in float: five
+                prompts, 64 greedy tokens each. At least four continuations are identical, and
+                each difference is explained: the two tokens' logits lie closer together than
+                twice the largest logit difference seen before. Continuations of the file as it
+                is are shown beside, and judged by nobody: there llama.cpp rounds activations to
+                8 bits, which alone changes what a small model says.
+  float         on the same copy: KL divergence of the next-token distributions of 20 prompts,
+                llama.cpp's against those of both backends, at most 1e-6 each.
+  quantised     on the file as it is: the mean KL divergence from Godwit's double-precision
+                reference to its cpu backend is no larger than that to llama.cpp.
+
+Exit code 77, which ctest shows as skipped, when the model is not there. The expanded copy is made
+in the work directory by tools/expand_gguf.py, once.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+import peer
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+N_GREEDY = 64
+N_COMPARED = 100  # of llama.cpp's best tokens at each greedy step
+MAX_KL = 1e-6
+
+GREEDY_PROMPTS = [
+    "Once upon a time, in a small village by the sea,",
+    "def fibonacci(n):\n    ",
+    "The three laws of thermodynamics say that",
+    "A list of the planets of the solar system:\n1.",
+    "The bar-tailed godwit is a bird that",
+]
+
+NEXT_TOKEN_PROMPTS = [
+    "The capital of France is", "Water boils at", "def main():\n    print(", "2 + 2 =",
+    "The opposite of hot is", "Once upon a", "She opened the door and", "In 1969, the first",
+    "for (int i = 0; i <", "My favourite colour is", "To be or not to", "Q: Who wrote Hamlet?\nA:",
+    "La capitale de la France est", "The quick brown fox", "1, 2, 3, 4,", "<html><body><h1>",
+    "Dear Sir or Madam,", "E = mc", "The", "Birds that cross oceans without rest fly for",
+]
+
+
+class Godwit:
+    """The binary's diagnostic `logits`: logits after token sequences, or of their greedy
+    continuations, as float32 in a file whose shape a JSON line on stdout tells."""
+
+    def __init__(self, binary, work):
+        self.binary, self.work = binary, work
+
+    def logits(self, model, prompts, backend, n_generate=0):
+        """f32 [n_prompts, n_vocab], or [n_prompts, n_generate, n_vocab] and the tokens chosen."""
+        request, answer = self.work / "prompts.json", self.work / "logits.bin"
+        request.write_text(json.dumps({"prompts": prompts}))
+        command = [self.binary, "logits", "-m", model, "-f", request, "-o", answer,
+                   "--backend", backend, "-ctk", "f32", "-ctv", "f32"]
+        if n_generate:
+            command += ["--generate", str(n_generate)]
+        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, check=True)
+        header = json.loads(done.stdout)
+        shape = (len(prompts), n_generate, header["n_vocab"])
+        values = np.fromfile(answer, "<f4")
+        answer.unlink()
+        if n_generate:
+            return values.reshape(shape), header["tokens"]
+        return values.reshape(shape[0], shape[2])
+
+
+def find_model(binary, model):
+    """The file that is meant by a path or by the name of a pulled model, or None."""
+    if pathlib.Path(model).exists():
+        return pathlib.Path(model)
+    listing = subprocess.run([binary, "pull", "--list"], stdout=subprocess.PIPE, check=True)
+    for line in listing.stdout.decode().splitlines():
+        name, *_, path = line.split()
+        if name == model and pathlib.Path(path).exists():
+            return pathlib.Path(path)
+    return None
+
+
+def expanded_copy(model, work):
+    copy = work / f"{model.stem}-F32.gguf"
+    if not copy.exists() or copy.stat().st_mtime < model.stat().st_mtime:
+        print(f"expanding {model.name} to F32", flush=True)
+        subprocess.run([sys.executable, TOOLS / "expand_gguf.py", model, copy], check=True)
+    return copy
+
+
+def kl_divergence(p, q):
+    """KL(p || q) of log-probabilities, per row."""
+    return (np.exp(p) * (p - q)).sum(axis=-1)
+
+
+class Continuation:
+    """One prompt's greedy continuations on both sides, and how they differ."""
+
+    def __init__(self, ours, our_tokens, theirs):
+        n = min(len(our_tokens), len(theirs))
+        their_tokens = [token for token, _ in theirs]
+        same = [a == b for a, b in zip(our_tokens, their_tokens)]
+        self.n_same = same.index(False) if False in same else n
+        self.identical = self.n_same == n
+        ours = peer.log_softmax(ours)
+        self.noise = 0.0  # largest difference of log-probabilities before the texts part
+        for row, (_, best) in zip(ours[:self.n_same], theirs):
+            ids = list(best)
+            self.noise = max(self.noise, float(np.abs(row[ids] - list(best.values())).max()))
+        self.gap = 0.0
+        if not self.identical:
+            a, b = our_tokens[self.n_same], their_tokens[self.n_same]
+            best = theirs[self.n_same][1]
+            # A token that is not among llama.cpp's best is no near miss.
+            their_gap = best[b] - best[a] if a in best else np.inf
+            self.gap = max(float(ours[self.n_same][a] - ours[self.n_same][b]), their_gap)
+
+    @property
+    def explained(self):
+        return self.identical or self.gap < 2 * self.noise
+
+
+def compare_greedy(godwit, model, title):
+    # The vocabulary's size is in the answer; one token is enough to learn it.
+    n_vocab = godwit.logits(model, [[0]], "cpu").shape[1]
+    llama = peer.LlamaCpp(model, n_vocab)
+    prompts = [llama.tokenize(text) for text in GREEDY_PROMPTS]
+    logits, tokens = godwit.logits(model, prompts, "cpu", N_GREEDY)
+    print(f"\n{title}: {N_GREEDY} greedy tokens\n  identical  largest difference  gap      prompt")
+    results = []
+    for i, text in enumerate(GREEDY_PROMPTS):
+        theirs = llama.greedy(prompts[i], N_GREEDY, N_COMPARED)
+        result = Continuation(logits[i], tokens[i], theirs)
+        results.append(result)
+        gap = "" if result.identical else f"{result.gap:.1e}"
+        print(f"  {result.n_same:>3} of {len(theirs):<3} {result.noise:>13.1e}  {gap:>12}  "
+              f"{text!r}{'' if result.explained else '  NOT EXPLAINED'}", flush=True)
+    return results
+
+
+def run_greedy(godwit, model, work):
+    results = compare_greedy(godwit, expanded_copy(model, work), "expanded to F32")
+    compare_greedy(godwit, model, "the file as it is (shown, not judged)")
+    n_identical = sum(r.identical for r in results)
+    print(f"\n{n_identical} of {len(results)} identical, at least {len(results) - 1} expected")
+    return n_identical >= len(results) - 1 and all(r.explained for r in results)
+
+
+def next_token_distributions(godwit, model):
+    """Log-probabilities [20, n_vocab] by llama.cpp, cpu and reference."""
+    n_vocab = godwit.logits(model, [[0]], "cpu").shape[1]
+    llama = peer.LlamaCpp(model, n_vocab)
+    prompts = [llama.tokenize(text) for text in NEXT_TOKEN_PROMPTS]
+    theirs = np.stack([llama.next_logprobs(p) for p in prompts])
+    del llama
+    cpu, reference = (peer.log_softmax(godwit.logits(model, prompts, backend))
+                      for backend in ("cpu", "reference"))
+    return theirs, cpu, reference
+
+
+def print_divergences(columns):
+    print("  " + "  ".join(f"{name:>22}" for name in columns) + "  prompt")
+    for i, text in enumerate(NEXT_TOKEN_PROMPTS):
+        print("  " + "  ".join(f"{kl[i]:>22.2e}" for kl in columns.values()) + f"  {text!r}")
+
+
+def run_float(godwit, model, work):
+    theirs, cpu, reference = next_token_distributions(godwit, expanded_copy(model, work))
+    columns = {"KL(llama.cpp || cpu)": kl_divergence(theirs, cpu),
+               "KL(llama.cpp || ref.)": kl_divergence(theirs, reference)}
+    print_divergences(columns)
+    worst = max(float(kl.max()) for kl in columns.values())
+    print(f"\nlargest {worst:.2e}, at most {MAX_KL:.0e} expected")
+    return worst <= MAX_KL
+
+
+def run_quantised(godwit, model, work):
+    theirs, cpu, reference = next_token_distributions(godwit, model)
+    columns = {"KL(ref. || cpu)": kl_divergence(reference, cpu),
+               "KL(ref. || llama.cpp)": kl_divergence(reference, theirs)}
+    print_divergences(columns)
+    ours, peers = (float(kl.mean()) for kl in columns.values())
+    print(f"\nmeans: {ours:.2e} for cpu, {peers:.2e} for llama.cpp; the first may not be larger")
+    return ours <= peers
+
+
+COMPARISONS = {"greedy": run_greedy, "float": run_float, "quantised": run_quantised}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compares Godwit with llama.cpp.")
+    parser.add_argument("comparison", choices=COMPARISONS)
+    parser.add_argument("--godwit", type=pathlib.Path, required=True)
+    parser.add_argument("--model", required=True, help="a file, or the name of a pulled model")
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    model = find_model(options.godwit, options.model)
+    if model is None:
+        print(f"skipped: there is no {options.model}; fetch it with: godwit pull smollm2")
+        return 77
+    godwit = Godwit(options.godwit, options.work)
+    holds = COMPARISONS[options.comparison](godwit, model, options.work)
+    print("holds" if holds else "DOES NOT HOLD")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
