@@ -21,7 +21,6 @@ static_assert(std::endian::native == std::endian::little, "GGUF is read in place
 
 class Cursor {
  public:
-  // Bytes past `limit` count as present in the file but out of bounds for a header.
   Cursor(std::span<const std::byte> bytes, std::string_view file_name)
       : bytes_(bytes), file_name_(file_name) {}
 
