@@ -1,0 +1,148 @@
+#include "apps/model_shape.h"
+
+#include <algorithm>
+#include <array>
+
+namespace godwit::apps {
+namespace {
+
+// 256 bytes, one merged token, three special tokens.
+constexpr uint32_t kMinVocab = 260;
+
+const std::array<ModelShape, 6>& shapes() {
+  static const std::array<ModelShape, 6> kShapes{{
+      {.name = "tiny",
+       .dim = 256,
+       .n_layers = 2,
+       .n_heads = 4,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ffn = 512,
+       .vocab = 512,
+       .context = 4096,
+       .output = OutputMatrix::kTied},
+      {.name = "smollm2-135m",
+       .dim = 576,
+       .n_layers = 30,
+       .n_heads = 9,
+       .n_kv_heads = 3,
+       .head_dim = 64,
+       .ffn = 1536,
+       .vocab = 49152,
+       .context = 8192,
+       .rope_theta = 100000.0f,
+       .output = OutputMatrix::kTied},
+      {.name = "llama-1b",
+       .dim = 2048,
+       .n_layers = 16,
+       .n_heads = 32,
+       .n_kv_heads = 8,
+       .head_dim = 64,
+       .ffn = 8192,
+       .vocab = 128256,
+       .context = 131072,
+       .rope_theta = 500000.0f,
+       .output = OutputMatrix::kTied,
+       .rope_scaling_factor = 32.0f},
+      {.name = "llama-3b",
+       .dim = 3072,
+       .n_layers = 28,
+       .n_heads = 24,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 8192,
+       .vocab = 128256,
+       .context = 131072,
+       .rope_theta = 500000.0f,
+       .output = OutputMatrix::kTied,
+       .rope_scaling_factor = 32.0f},
+      {.name = "llama-8b",
+       .dim = 4096,
+       .n_layers = 32,
+       .n_heads = 32,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 14336,
+       .vocab = 128256,
+       .context = 131072,
+       .rope_theta = 500000.0f,
+       .rope_scaling_factor = 8.0f},
+      {.name = "qwen2.5-1.5b",
+       .arch = ShapeArch::kQwen2,
+       .dim = 1536,
+       .n_layers = 28,
+       .n_heads = 12,
+       .n_kv_heads = 2,
+       .head_dim = 128,
+       .ffn = 8960,
+       .vocab = 151936,
+       .context = 32768,
+       .rope_theta = 1000000.0f,
+       .rms_epsilon = 1e-6f,
+       .output = OutputMatrix::kTied},
+  }};
+  return kShapes;
+}
+
+struct Bound {
+  std::string_view what;
+  uint32_t value;
+  uint32_t max;
+};
+
+}  // namespace
+
+std::string_view arch_name(ShapeArch arch) {
+  switch (arch) {
+    case ShapeArch::kLlama:
+      return "llama";
+    case ShapeArch::kQwen2:
+      return "qwen2";
+  }
+  return "";
+}
+
+std::span<const ModelShape> named_shapes() { return shapes(); }
+
+const ModelShape* find_shape(std::string_view name) {
+  const auto found = std::ranges::find(shapes(), name, &ModelShape::name);
+  return found == shapes().end() ? nullptr : &*found;
+}
+
+std::string shape_names() {
+  std::string names;
+  for (const ModelShape& shape : shapes()) {
+    names += (names.empty() ? "" : ", ") + shape.name;
+  }
+  return names;
+}
+
+Status validate(const ModelShape& shape) {
+  // Far above any model, low enough that the bytes of all tensors fit 64 bits.
+  const Bound bounds[] = {
+      {"--dim", shape.dim, 1u << 20},           {"--layers", shape.n_layers, 1u << 12},
+      {"--heads", shape.n_heads, 1u << 14},     {"--kv-heads", shape.n_kv_heads, 1u << 14},
+      {"--head-dim", shape.head_dim, 1u << 14}, {"--ffn", shape.ffn, 1u << 24},
+      {"--vocab", shape.vocab, 1u << 24},       {"--context", shape.context, 1u << 30},
+  };
+  for (const Bound& bound : bounds) {
+    if (bound.value < 1 || bound.value > bound.max) {
+      return fail("expected {} between 1 and {}, found {}", bound.what, bound.max, bound.value);
+    }
+  }
+  if (shape.n_heads % shape.n_kv_heads != 0) {
+    return fail("expected --heads to be a multiple of --kv-heads, found {} and {}", shape.n_heads,
+                shape.n_kv_heads);
+  }
+  if (shape.head_dim % 2 != 0) return fail("expected an even --head-dim, found {}", shape.head_dim);
+  if (shape.vocab < kMinVocab) {
+    return fail("expected --vocab of {} (the bytes and the special tokens) or more, found {}",
+                kMinVocab, shape.vocab);
+  }
+  if (!(shape.rope_theta > 1.0f)) {
+    return fail("expected --rope-theta above 1, found {}", shape.rope_theta);
+  }
+  return {};
+}
+
+}  // namespace godwit::apps
