@@ -21,16 +21,27 @@ constexpr Exactness kExact = Exactness::kExact;
 
 // By type; within a type the best first.
 constexpr auto kKernels = std::to_array<MatVecKernel>({
+    {"f32 avx512vnni", kF32, Isa::kAvx512Vnni, kFloat, kExact, avx512vnni::matvec_f32},
     {"f32 generic", kF32, Isa::kGeneric, kFloat, kExact, generic::matvec_f32},
+    {"f16 avx512vnni", kF16, Isa::kAvx512Vnni, kFloat, kExact, avx512vnni::matvec_f16},
     {"f16 generic", kF16, Isa::kGeneric, kFloat, kExact, generic::matvec_f16},
+    {"bf16 avx512vnni", kBF16, Isa::kAvx512Vnni, kFloat, kExact, avx512vnni::matvec_bf16},
     {"bf16 generic", kBF16, Isa::kGeneric, kFloat, kExact, generic::matvec_bf16},
+    {"q4_0 avx512vnni", kQ4_0, Isa::kAvx512Vnni, kBlock32, kExact, avx512vnni::matvec_q4_0},
     {"q4_0 generic", kQ4_0, Isa::kGeneric, kBlock32, kExact, generic::matvec_q4_0},
+    {"q4_1 avx512vnni", kQ4_1, Isa::kAvx512Vnni, kBlock32, kExact, avx512vnni::matvec_q4_1},
     {"q4_1 generic", kQ4_1, Isa::kGeneric, kBlock32, kExact, generic::matvec_q4_1},
+    {"q5_0 avx512vnni", kQ5_0, Isa::kAvx512Vnni, kBlock32, kExact, avx512vnni::matvec_q5_0},
     {"q5_0 generic", kQ5_0, Isa::kGeneric, kBlock32, kExact, generic::matvec_q5_0},
+    {"q5_1 avx512vnni", kQ5_1, Isa::kAvx512Vnni, kBlock32, kExact, avx512vnni::matvec_q5_1},
     {"q5_1 generic", kQ5_1, Isa::kGeneric, kBlock32, kExact, generic::matvec_q5_1},
+    {"q8_0 avx512vnni", kQ8_0, Isa::kAvx512Vnni, kBlock32, kExact, avx512vnni::matvec_q8_0},
     {"q8_0 generic", kQ8_0, Isa::kGeneric, kBlock32, kExact, generic::matvec_q8_0},
+    {"q4_k avx512vnni", kQ4_K, Isa::kAvx512Vnni, kBlock256, kExact, avx512vnni::matvec_q4_k},
     {"q4_k generic", kQ4_K, Isa::kGeneric, kBlock256, kExact, generic::matvec_q4_k},
+    {"q5_k avx512vnni", kQ5_K, Isa::kAvx512Vnni, kBlock256, kExact, avx512vnni::matvec_q5_k},
     {"q5_k generic", kQ5_K, Isa::kGeneric, kBlock256, kExact, generic::matvec_q5_k},
+    {"q6_k avx512vnni", kQ6_K, Isa::kAvx512Vnni, kBlock256, kExact, avx512vnni::matvec_q6_k},
     {"q6_k generic", kQ6_K, Isa::kGeneric, kBlock256, kExact, generic::matvec_q6_k},
 });
 

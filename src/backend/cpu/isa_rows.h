@@ -1,0 +1,102 @@
+// The loops around one row tile that all AVX kernels share: tokens in chunks that stay in the
+// second-level cache, rows in tiles of 16, tokens of a chunk in groups for which the weights are
+// unpacked once. Included only by files compiled for one instruction set: everything is in an
+// unnamed namespace, because a shared inline function might be merged with a copy compiled for a
+// machine that this one is not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/matvec_args.h"
+
+namespace godwit::cpu {
+namespace {
+
+// What a kernel computes in one call: 16 rows, a group of tokens, all columns.
+struct TileJob {
+  const std::byte* weights;  // the row tile
+  size_t cols;
+  Activations x;  // from the first token of the group on
+  float* y;       // the first row and token
+  size_t y_stride;
+  size_t n_rows;  // rows to store, 1..16
+};
+
+[[gnu::always_inline]] inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+[[gnu::always_inline]] inline Activations skip_tokens(Activations x, size_t n) {
+  x.f32 += n * x.f32_stride;
+  x.q += n * x.q_stride;
+  x.scales += n * x.scale_stride;
+  x.sums += n * x.sum_stride;
+  return x;
+}
+
+// Four activations as one dword, to be broadcast.
+[[gnu::always_inline]] inline int32_t load_dword(const int8_t* q) {
+  int32_t dword = 0;
+  __builtin_memcpy(&dword, q, 4);
+  return dword;
+}
+
+// Prefetches from far away into the second-level and from near by into the first-level cache, for
+// kBytes of weights. The arithmetic fills the out-of-order window, so the hardware's own
+// prefetchers see too little; past the end of the weights a prefetch does nothing.
+template <size_t kBytes>
+[[gnu::always_inline]] inline void prefetch_weights(const void* at) {
+  constexpr size_t kFar = 8192;
+  constexpr size_t kNear = 1536;
+  const auto* bytes = static_cast<const char*>(at);
+#pragma GCC unroll 64
+  for (size_t line = 0; line < kBytes; line += 64) {
+    __builtin_prefetch(bytes + kFar + line, 0, 2);
+    __builtin_prefetch(bytes + kNear + line, 0, 3);
+  }
+}
+
+// Runs groups of kTokens tokens while there are as many left. The first group of a tile finds the
+// weights in memory and prefetches them, the others find them in the cache.
+template <class Kernel, size_t kTokens>
+[[gnu::always_inline]] inline void run_groups(const TileJob& chunk, size_t n_tokens, size_t& t) {
+  for (; t + kTokens <= n_tokens; t += kTokens) {
+    TileJob job = chunk;
+    job.x = skip_tokens(chunk.x, t);
+    job.y += t * chunk.y_stride;
+    if (t == 0) {
+      Kernel::template multiply<kTokens, true>(job);
+    } else {
+      Kernel::template multiply<kTokens, false>(job);
+    }
+  }
+}
+
+// Kernel: static size_t tile_bytes(cols), and template <size_t kTokens, bool kPrefetch> static void
+// multiply(const TileJob&). kGroups: sizes of token groups, falling, the last 1.
+template <class Kernel, size_t... kGroups>
+inline void run_rows(const MatVecArgs& args) {
+  // As many tokens at a time as leave room for a tile in a second-level cache of 1 MiB.
+  constexpr size_t kChunkBytes = 512 * 1024;
+  constexpr size_t kMinChunk = 48;  // so that weights are not read too often; divisible by groups
+  const size_t token_bytes = args.cols * Kernel::kActivationBytes;
+  size_t chunk = kChunkBytes / (token_bytes + 1) / kMinChunk * kMinChunk;
+  if (chunk < kMinChunk) chunk = kMinChunk;
+  const size_t tile_bytes = Kernel::tile_bytes(args.cols);
+  for (size_t first = 0; first < args.n_tokens; first += chunk) {
+    const size_t n_tokens = smaller(chunk, args.n_tokens - first);
+    const Activations x = skip_tokens(args.x, first);
+    for (size_t row = args.row_begin; row < args.row_end; row += kTileRows) {
+      const TileJob job = {.weights = args.weights + row / kTileRows * tile_bytes,
+                           .cols = args.cols,
+                           .x = x,
+                           .y = args.y + first * args.y_stride + row,
+                           .y_stride = args.y_stride,
+                           .n_rows = smaller(kTileRows, args.row_end - row)};
+      size_t t = 0;
+      (run_groups<Kernel, kGroups>(job, n_tokens, t), ...);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit::cpu

@@ -1,0 +1,49 @@
+// The few words in which the AVX-512 kernels speak of lanes: loads, broadcasts, stores of a tile.
+// Included only by files compiled for AVX-512; all in an unnamed namespace (see isa_rows.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/intrinsics.h"
+#include "backend/cpu/isa_rows.h"
+
+namespace godwit::cpu::avx512vnni {
+namespace {
+
+[[gnu::always_inline]] inline __m512i load(const uint8_t (&bytes)[64]) {
+  return _mm512_loadu_si512(bytes);
+}
+
+[[gnu::always_inline]] inline __m256i load256(const void* bytes) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(bytes));
+}
+
+// Sixteen binary16 values, widened.
+[[gnu::always_inline]] inline __m512 load_halves(const uint8_t (&halves)[32]) {
+  return _mm512_cvtph_ps(load256(halves));
+}
+
+// Four activations in every lane.
+[[gnu::always_inline]] inline __m512i broadcast4(const int8_t* q) {
+  return _mm512_set1_epi32(load_dword(q));
+}
+
+// code | (bits & 16) in every byte.
+[[gnu::always_inline]] inline __m512i merge_bit4(__m512i code, __m512i bits) {
+  constexpr int kOrAnd = 0xf8;  // a | (b & c)
+  return _mm512_ternarylogic_epi32(code, bits, _mm512_set1_epi8(16), kOrAnd);
+}
+
+// Stores the rows that exist, for every token of the group.
+template <size_t kTokens>
+[[gnu::always_inline]] inline void store_sums(const __m512 (&sums)[kTokens], const TileJob& job) {
+  const auto mask = static_cast<__mmask16>((1u << job.n_rows) - 1);
+#pragma GCC unroll 16
+  for (size_t t = 0; t < kTokens; ++t) {
+    _mm512_mask_storeu_ps(job.y + t * job.y_stride, mask, sums[t]);
+  }
+}
+
+}  // namespace
+}  // namespace godwit::cpu::avx512vnni

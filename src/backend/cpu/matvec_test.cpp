@@ -1,0 +1,234 @@
+// The table's kernels, all that this processor can run, against the decoders of quant/ in double
+// and against each other bit by bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "backend/cpu/kernel_table.h"
+#include "backend/cpu/matvec_problem.h"
+#include "base/half.h"
+
+namespace godwit::cpu {
+
+// How GoogleTest shows a parameter.
+void PrintTo(const MatVecKernel& kernel, std::ostream* out);
+void PrintTo(const MatVecKernel& kernel, std::ostream* out) { *out << kernel.name; }
+
+namespace {
+
+constexpr size_t kRows[] = {1, 15, 16, 17, 33};
+constexpr size_t kCols[] = {32, 64, 256, 512, 2048, 4864};
+constexpr size_t kFloatCols[] = {1, 2, 3, 5, 31, 64, 129, 2048};
+constexpr size_t kMaxTokens = 17;
+constexpr size_t kTokens[] = {1, 2, 3, 4, 5, 7, 8, 9, 16};
+
+std::span<const size_t> columns_of(const MatVecKernel& kernel) {
+  return kernel.activation == ActivationKind::kF32 ? std::span<const size_t>(kFloatCols)
+                                                   : std::span<const size_t>(kCols);
+}
+
+// One test per row of the table.
+class MatVec : public ::testing::TestWithParam<MatVecKernel> {
+ protected:
+  void SetUp() override {
+    if (GetParam().isa > detected_isa()) GTEST_SKIP() << "this processor cannot run it";
+  }
+  [[nodiscard]] static const MatVecKernel& reference() {
+    return *find_matvec_kernel(GetParam().type, Isa::kGeneric);
+  }
+};
+
+std::string kernel_name(const ::testing::TestParamInfo<MatVecKernel>& info) {
+  std::string name(info.param.name);
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, MatVec,
+                         ::testing::ValuesIn(matvec_kernels().begin(), matvec_kernels().end()),
+                         kernel_name);
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b, size_t n,
+                      const std::string& what) {
+  ASSERT_GE(a.size(), n);
+  ASSERT_GE(b.size(), n);
+  for (size_t i = 0; i < n; ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(a[i]), std::bit_cast<uint32_t>(b[i]))
+        << what << ": element " << i << " of " << n << ": " << a[i] << " and " << b[i];
+  }
+}
+
+void expect_near_double(const MatVecProblem& problem, const std::vector<float>& y,
+                        const std::string& what) {
+  const std::vector<MatVecProblem::Answer> answers = problem.answers();
+  ASSERT_EQ(y.size(), answers.size());
+  for (size_t i = 0; i < y.size(); ++i) {
+    const MatVecProblem::Answer& answer = answers[i];
+    // The 2^-149 is for answers among the subnormals.
+    ASSERT_LE(std::fabs(static_cast<double>(y[i]) - answer.y), 2e-5 * answer.magnitude + 0x1p-140)
+        << what << ": element " << i << ": " << y[i] << ", expected " << answer.y;
+  }
+}
+
+TEST_P(MatVec, MatchesDoubleAndReferenceOverShapes) {
+  const MatVecKernel& kernel = GetParam();
+  for (const size_t cols : columns_of(kernel)) {
+    if (cols % tensor_geometry(kernel.type).block_weights != 0) continue;
+    for (const size_t rows : kRows) {
+      const MatVecProblem problem({kernel.type, rows, cols, kMaxTokens}, rows * 10007 + cols, {});
+      const std::string what =
+          std::string(kernel.name) + " " + std::to_string(rows) + "x" + std::to_string(cols);
+      const std::vector<float> y = problem.run(kernel, kMaxTokens, 4096);
+      expect_near_double(problem, y, what);
+      expect_same_bits(y, problem.run(reference(), kMaxTokens, 4096), y.size(), what);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(MatVec, GivesTheSameBitsForAnySplitOfRowsAndTokens) {
+  const MatVecKernel& kernel = GetParam();
+  for (const size_t cols : {size_t{256}, size_t{1536}}) {
+    const size_t rows = 70;
+    const MatVecProblem problem({kernel.type, rows, cols, kMaxTokens}, cols, {});
+    const std::vector<float> y = problem.run(kernel, kMaxTokens, 4096);
+    for (const size_t step : {size_t{16}, size_t{32}, size_t{48}}) {
+      expect_same_bits(y, problem.run(kernel, kMaxTokens, step), y.size(), "rows split");
+    }
+    for (const size_t n_tokens : kTokens) {
+      expect_same_bits(y, problem.run(kernel, n_tokens, 4096), n_tokens * rows,
+                       std::to_string(n_tokens) + " tokens");
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Checks one problem whose bytes were edited, for one token and for several.
+void check_edited(const MatVecKernel& kernel, const MatVecKernel& reference, size_t cols,
+                  const EditBlocks& edit, const std::string& what) {
+  MatVecProblem problem({kernel.type, 17, cols, 9}, 5, edit);
+  // The largest activations there are: every q is 127 or -127.
+  for (size_t i = 0; i < problem.x().size(); ++i) problem.x()[i] = i % 7 < 5 ? 1.0f : -1.0f;
+  for (size_t i = 0; i < cols; ++i) problem.x()[i] = -3.0f;
+  problem.quantize(Isa::kGeneric);
+  const std::vector<float> y = problem.run(kernel, 9, 4096);
+  expect_near_double(problem, y, what);
+  expect_same_bits(y, problem.run(reference, 9, 4096), y.size(), what);
+  expect_same_bits(y, problem.run(kernel, 1, 4096), 17, what + ", one token");
+}
+
+// Sets the codes of each block to one byte and leaves its scales.
+EditBlocks fill_codes(TensorType type, uint8_t value) {
+  return [type, value](std::span<std::byte> file) {
+    const TensorGeometry& geometry = tensor_geometry(type);
+    const size_t begin = type == TensorType::kQ6_K   ? 0
+                         : type == TensorType::kQ4_K ? 16
+                         : type == TensorType::kQ5_K ? 16
+                         : type == TensorType::kQ4_1 ? 4
+                         : type == TensorType::kQ5_1 ? 4
+                                                     : 2;
+    const size_t end = type == TensorType::kQ6_K ? 208 : geometry.block_bytes;
+    for (size_t at = 0; at < file.size(); at += geometry.block_bytes) {
+      std::memset(&file[at + begin], value, end - begin);
+    }
+  };
+}
+
+TEST_P(MatVec, IsExactAtExtremeCodes) {
+  const MatVecKernel& kernel = GetParam();
+  if (kernel.activation == ActivationKind::kF32) return;
+  for (const int value : {0x00, 0x7f, 0x80, 0x81, 0xff, 0x0f, 0xf0}) {
+    check_edited(kernel, reference(), 512, fill_codes(kernel.type, static_cast<uint8_t>(value)),
+                 std::string(kernel.name) + " codes " + std::to_string(value));
+  }
+}
+
+// Places of the binary16 scales in a block.
+std::vector<size_t> scale_offsets(TensorType type) {
+  switch (type) {
+    case TensorType::kQ4_0:
+    case TensorType::kQ5_0:
+    case TensorType::kQ8_0:
+      return {0};
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_1:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+      return {0, 2};
+    case TensorType::kQ6_K:
+      return {208};
+    default:
+      return {};
+  }
+}
+
+TEST_P(MatVec, IsExactAtExtremeScales) {
+  const MatVecKernel& kernel = GetParam();
+  // Largest, smallest subnormal, largest subnormal, zero, minus zero.
+  for (const int bits : {0x7bff, 0xfbff, 0x0001, 0x83ff, 0x0000, 0x8000}) {
+    // As bfloat16 the largest binary16 would be so large that the sum overflows.
+    const int largest = kernel.type == TensorType::kBF16 ? 0x77ff : 0x7bff;
+    const auto half = static_cast<uint16_t>(bits & (0x8000 | largest));
+    const EditBlocks edit = [&](std::span<std::byte> file) {
+      for (size_t at = 0; at < file.size(); at += tensor_geometry(kernel.type).block_bytes) {
+        for (const size_t offset : scale_offsets(kernel.type)) {
+          std::memcpy(&file[at + offset], &half, 2);
+        }
+        if (scale_offsets(kernel.type).empty() && kernel.type != TensorType::kF32) {
+          std::memcpy(&file[at], &half, 2);
+        }
+      }
+    };
+    check_edited(kernel, reference(), 512, edit,
+                 std::string(kernel.name) + " scale " + std::to_string(half));
+  }
+}
+
+TEST_P(MatVec, ShowsActivationsThatAreNotNumbers) {
+  const MatVecKernel& kernel = GetParam();
+  for (const float value :
+       {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+        std::numeric_limits<float>::quiet_NaN()}) {
+    MatVecProblem problem({kernel.type, 16, 512, 2}, 1, {});
+    problem.x()[300] = value;
+    problem.quantize(Isa::kGeneric);
+    const std::vector<float> y = problem.run(kernel, 2, 4096);
+    for (size_t r = 0; r < 16; ++r) {
+      EXPECT_FALSE(std::isfinite(y[r])) << kernel.name;
+      EXPECT_TRUE(std::isfinite(y[16 + r])) << kernel.name;
+    }
+  }
+}
+
+TEST(KernelTable, HasAPackingAndAGenericKernelForEveryFormat) {
+  for (const quant::Format& format : quant::formats()) {
+    EXPECT_NE(find_packing(format.type), nullptr) << tensor_type_name(format.type);
+    const MatVecKernel* kernel = find_matvec_kernel(format.type, Isa::kGeneric);
+    ASSERT_NE(kernel, nullptr) << tensor_type_name(format.type);
+    EXPECT_EQ(kernel->isa, Isa::kGeneric);
+  }
+}
+
+TEST(KernelTable, ListsTheBestFirstAndUsesOneActivationKindPerType) {
+  const std::span<const MatVecKernel> kernels = matvec_kernels();
+  for (const MatVecKernel& kernel : kernels) {
+    EXPECT_EQ(kernel.activation, find_matvec_kernel(kernel.type, Isa::kGeneric)->activation);
+    for (const MatVecKernel* later = &kernel; later != kernels.data() + kernels.size(); ++later) {
+      if (later->type == kernel.type) {
+        EXPECT_LE(later->isa, kernel.isa) << kernel.name;
+      }
+    }
+  }
+}
+
+TEST(KernelTable, FindsNothingForTypesItDoesNotCompute) {
+  EXPECT_EQ(find_packing(TensorType::kI8), nullptr);
+  EXPECT_EQ(find_matvec_kernel(TensorType::kI8, Isa::kAvx512Bf16), nullptr);
+}
+
+}  // namespace
+}  // namespace godwit::cpu

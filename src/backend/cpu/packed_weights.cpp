@@ -1,0 +1,109 @@
+#include "backend/cpu/packed_weights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/bits.h"
+#include "program/access.h"
+
+namespace godwit::cpu {
+namespace {
+
+using program::Program;
+
+// Between weights, so that each starts on its own page and prefetches of one do not alias another.
+constexpr uint64_t kWeightAlignment = 4096;
+// Rows that one thread packs at a time.
+constexpr uint64_t kPackRows = 16 * kTileRows;
+
+enum class Use : uint8_t { kLookedUp, kVector, kMultiplied };
+
+// How the program uses each weight; multiplied wins (a tied embedding is also looked up).
+std::vector<Use> uses_of(const Program& program) {
+  std::vector<Use> uses(program.weights.size(), Use::kLookedUp);
+  for (const program::Step& step : program.main) {
+    if (std::holds_alternative<program::Embed>(step.operation)) continue;
+    for (const program::WeightRef& ref : program::access_of(step.operation).weights) {
+      uses[ref.id] = ref.rows == 1 ? Use::kVector : Use::kMultiplied;
+    }
+  }
+  return uses;
+}
+
+uint64_t packed_bytes(const program::Weight& weight, Use use) {
+  switch (use) {
+    case Use::kLookedUp:
+      return 0;
+    case Use::kVector:
+      return round_up(weight.cols * sizeof(float), kWeightAlignment);
+    case Use::kMultiplied: {
+      const uint64_t rows = round_up(weight.rows, kTileRows);
+      return round_up(rows * find_packing(weight.type)->packed_row_bytes(weight.cols),
+                      kWeightAlignment);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<uint64_t> PackedWeights::need(const Program& program) {
+  const std::vector<Use> uses = uses_of(program);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const program::Weight& weight = program.weights[i];
+    if (uses[i] == Use::kMultiplied && find_packing(weight.type) == nullptr) {
+      return fail("cpu: no kernel for '{}' of type {}", weight.name, tensor_type_name(weight.type));
+    }
+    sum += packed_bytes(weight, uses[i]);
+  }
+  return sum;
+}
+
+Status PackedWeights::pack(const Program& program,
+                           std::span<const std::span<const std::byte>> files, Isa isa,
+                           ThreadPool& pool, const backend::Progress& progress) {
+  const Result<uint64_t> bytes = need(program);
+  if (!bytes) return fail(bytes.error());
+  Result<AlignedBuffer> arena = AlignedBuffer::create(std::max<uint64_t>(*bytes, 64), 4096);
+  if (!arena) return fail(std::move(arena).error().with("packed weights"));
+  arena_ = std::move(*arena);
+  files_.assign(files.begin(), files.end());
+  matrices_.assign(program.weights.size(), {});
+  vectors_.assign(program.weights.size(), nullptr);
+
+  const std::vector<Use> uses = uses_of(program);
+  std::byte* at = arena_.data();
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const program::Weight& weight = program.weights[i];
+    if (uses[i] == Use::kVector) {
+      std::memcpy(at, files[i].data(), weight.cols * sizeof(float));
+      vectors_[i] = reinterpret_cast<const float*>(at);
+    } else if (uses[i] == Use::kMultiplied) {
+      const Packing& packing = *find_packing(weight.type);
+      const uint64_t packed_row = packing.packed_row_bytes(weight.cols);
+      const uint64_t file_row = row_bytes(weight.type, weight.cols);
+      std::atomic<uint64_t> next{0};
+      pool.run([&](size_t) {
+        for (uint64_t r = next.fetch_add(kPackRows); r < weight.rows;
+             r = next.fetch_add(kPackRows)) {
+          packing.pack(files[i].data() + r * file_row, std::min(kPackRows, weight.rows - r),
+                       weight.cols, at + r * packed_row);
+        }
+      });
+      matrices_[i] = {.packed = at, .kernel = find_matvec_kernel(weight.type, isa)};
+    }
+    at += packed_bytes(weight, uses[i]);
+    if (progress) progress("loading", static_cast<uint64_t>(at - arena_.data()), *bytes);
+  }
+  return {};
+}
+
+std::span<const std::byte> PackedWeights::file_row(const program::WeightRef& ref,
+                                                   uint64_t row) const {
+  const uint64_t bytes = row_bytes(ref.type, ref.cols);
+  return files_[ref.id].subspan(row * bytes, bytes);
+}
+
+}  // namespace godwit::cpu

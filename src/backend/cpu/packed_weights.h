@@ -1,0 +1,50 @@
+// The weights of a Program as the CPU kernels read them: matrices that are multiplied are packed
+// (kernel_table.h) into one arena, norms and biases are copied beside them, and a table that is
+// only looked up stays in the file's mapping.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernel_table.h"
+#include "os/memory.h"
+#include "os/thread_pool.h"
+#include "program/program.h"
+
+namespace godwit::cpu {
+
+class PackedWeights {
+ public:
+  // Bytes that pack() will take. Errors: a type without a kernel.
+  [[nodiscard]] static Result<uint64_t> need(const program::Program& program);
+
+  // Packs on all threads of the pool. `files` must outlive this object: embedding rows are read
+  // from there.
+  [[nodiscard]] Status pack(const program::Program& program,
+                            std::span<const std::span<const std::byte>> files, Isa isa,
+                            ThreadPool& pool, const backend::Progress& progress);
+
+  struct Matrix {
+    const std::byte* packed = nullptr;
+    const MatVecKernel* kernel = nullptr;
+  };
+  [[nodiscard]] const Matrix& matrix(const program::WeightRef& ref) const {
+    return matrices_[ref.id];
+  }
+  [[nodiscard]] const float* vector(const program::WeightRef& ref) const {
+    return vectors_[ref.id];
+  }
+  // One row in file layout.
+  [[nodiscard]] std::span<const std::byte> file_row(const program::WeightRef& ref,
+                                                    uint64_t row) const;
+
+ private:
+  AlignedBuffer arena_;
+  std::vector<Matrix> matrices_;       // indexed by weight id; null where not multiplied
+  std::vector<const float*> vectors_;  // indexed by weight id; null where not a vector
+  std::vector<std::span<const std::byte>> files_;
+};
+
+}  // namespace godwit::cpu
