@@ -51,6 +51,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"gpt-2", kGpt2},
     {"phi-2", kGpt2},
     {"exaone4", kGpt2},
+    {"mpt", kGpt2},
+    {"olmo", kGpt2},
     {"trillion", kGpt2},
     {"granite-docling", kGpt2},
     {"smollm", kSmollm},
