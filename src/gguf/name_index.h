@@ -19,7 +19,11 @@ class NameIndex {
   template <class NameOf>
   NameIndex(size_t n, const NameOf& name_of) : order_(n) {
     std::iota(order_.begin(), order_.end(), size_t{0});
-    std::ranges::stable_sort(order_, [&](size_t a, size_t b) { return name_of(a) < name_of(b); });
+    // Equal names in the order of their entries: the first one is the one found.
+    std::ranges::sort(order_, [&](size_t a, size_t b) {
+      const int order = name_of(a).compare(name_of(b));
+      return order != 0 ? order < 0 : a < b;
+    });
   }
 
   // The position of the first entry called `name`.

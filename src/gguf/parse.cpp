@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/bits.h"
 #include "gguf/cursor.h"
@@ -128,7 +129,7 @@ class ValueReader {
         value.content = cursor_.read<int64_t>();
         break;
       case ValueType::kF32:
-        value.content = double{cursor_.read<float>()};
+        value.content = static_cast<double>(cursor_.read<float>());
         break;
       case ValueType::kF64:
         value.content = cursor_.read<double>();
@@ -398,7 +399,9 @@ void check_extents(Cursor& cursor, const Directory& directory, uint64_t file_byt
   if (tensors.empty()) return;
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return tensors[i].file_offset; });
+  std::ranges::sort(order, {}, [&](size_t i) {
+    return std::pair(tensors[i].file_offset, i);  // the later of two in the file is named
+  });
   for (size_t i = 1; i < order.size(); ++i) {
     const Tensor& before = tensors[order[i - 1]];
     const Tensor& after = tensors[order[i]];

@@ -172,7 +172,8 @@ KeyValue make_uint(std::string key, uint32_t value) {
   return {.key = std::move(key), .value = {.type = ValueType::kU32, .content = uint64_t{value}}};
 }
 KeyValue make_float(std::string key, float value) {
-  return {.key = std::move(key), .value = {.type = ValueType::kF32, .content = double{value}}};
+  return {.key = std::move(key),
+          .value = {.type = ValueType::kF32, .content = static_cast<double>(value)}};
 }
 KeyValue make_bool(std::string key, bool value) {
   return {.key = std::move(key), .value = {.type = ValueType::kBool, .content = value}};
