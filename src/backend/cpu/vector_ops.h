@@ -4,39 +4,10 @@
 // nothing of steps or threads; the executor calls them on its share of a row.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
+#include "backend/cpu/vector_table.h"
 #include "os/cpu_features.h"
 
 namespace godwit::cpu {
-
-struct VectorOps {
-  // out = x * (1 / sqrt(mean(x^2) + epsilon)) * weight. Squares are summed in f32 by fma into
-  // lane (index mod 16), the lanes then halved 16 -> 8 -> 4 -> 2 -> 1. out may be x.
-  void (*rms_norm)(const float* x, const float* weight, float epsilon, float* out, size_t n);
-  // y += x
-  void (*add)(float* y, const float* x, size_t n);
-  // y = x * factor; y may be x.
-  void (*scale)(const float* x, float factor, float* y, size_t n);
-  // out = gate / (1 + exp(-gate)) * up; out may be either.
-  void (*silu_mul)(const float* gate, const float* up, float* out, size_t n);
-  // out = 0.5 gate (1 + tanh(sqrt(2/pi) (gate + 0.044715 gate^3))) * up; out may be either.
-  void (*gelu_mul)(const float* gate, const float* up, float* out, size_t n);
-  // out = exp(x), within 2e-7 relatively; 0 below -87.3, finite above 88.3. out may be x.
-  void (*exp)(const float* x, float* out, size_t n);
-  // Turns the first n_rot of head_dim numbers and copies the rest: pairs (2i, 2i+1), or
-  // (i, i + n_rot/2). cos and sin: [n_rot / 2] each. n_rot even. out may be x.
-  void (*rope_adjacent)(const float* x, const float* cos, const float* sin, float* out,
-                        size_t n_rot, size_t head_dim);
-  void (*rope_halves)(const float* x, const float* cos, const float* sin, float* out, size_t n_rot,
-                      size_t head_dim);
-  // As base/half.h: to nearest even, NaN quietened.
-  void (*f32_to_f16)(const float* x, uint16_t* out, size_t n);
-  void (*f16_to_f32)(const uint16_t* x, float* out, size_t n);
-  void (*f32_to_bf16)(const float* x, uint16_t* out, size_t n);
-  void (*bf16_to_f32)(const uint16_t* x, float* out, size_t n);
-};
 
 // The set for the best instruction set up to `isa`.
 [[nodiscard]] const VectorOps& vector_ops(Isa isa);

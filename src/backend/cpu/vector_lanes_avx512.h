@@ -1,0 +1,115 @@
+// The words of vector_lanes_generic.h in AVX-512: one register. Included only by files compiled
+// for AVX-512.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/intrinsics.h"
+
+namespace godwit::cpu {
+namespace {
+
+struct Avx512Lanes {
+  static constexpr int kColumns = 4;
+  static constexpr int kColumnsOfOneRow = 8;
+
+  __m512 v;
+
+  static __mmask16 first(size_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+
+  static Avx512Lanes zero() { return {_mm512_setzero_ps()}; }
+  static Avx512Lanes splat(float x) { return {_mm512_set1_ps(x)}; }
+  static Avx512Lanes load(const float* p, size_t n) {
+    return {n >= 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(first(n), p)};
+  }
+  static __m256i load_words(const uint16_t* p, size_t n) {
+    return n >= 16 ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))
+                   : _mm256_maskz_loadu_epi16(first(n), p);
+  }
+  static void store_words(__m256i words, uint16_t* p, size_t n) {
+    if (n >= 16) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
+    } else {
+      _mm256_mask_storeu_epi16(p, first(n), words);
+    }
+  }
+  static Avx512Lanes load_f16(const uint16_t* p, size_t n) {
+    return {_mm512_cvtph_ps(load_words(p, n))};
+  }
+  static Avx512Lanes load_bf16(const uint16_t* p, size_t n) {
+    const __m512i wide = _mm512_cvtepu16_epi32(load_words(p, n));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+  }
+  static void store(Avx512Lanes a, float* p, size_t n) {
+    if (n >= 16) {
+      _mm512_storeu_ps(p, a.v);
+    } else {
+      _mm512_mask_storeu_ps(p, first(n), a.v);
+    }
+  }
+  static void store_f16(Avx512Lanes a, uint16_t* p, size_t n) {
+    store_words(_mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), p, n);
+  }
+  static void store_bf16(Avx512Lanes a, uint16_t* p, size_t n) {
+    const __m512i bits = _mm512_castps_si512(a.v);
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i half = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, half), 16);
+    const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
+    store_words(_mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, nan, quiet)), p, n);
+  }
+
+  static Avx512Lanes add(Avx512Lanes a, Avx512Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
+  static Avx512Lanes sub(Avx512Lanes a, Avx512Lanes b) { return {_mm512_sub_ps(a.v, b.v)}; }
+  static Avx512Lanes mul(Avx512Lanes a, Avx512Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  static Avx512Lanes div(Avx512Lanes a, Avx512Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
+  static Avx512Lanes fma(Avx512Lanes a, Avx512Lanes b, Avx512Lanes c) {
+    return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+  }
+  static Avx512Lanes max(Avx512Lanes a, Avx512Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
+  static Avx512Lanes min(Avx512Lanes a, Avx512Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
+  static Avx512Lanes zero_where_less(Avx512Lanes a, Avx512Lanes b, Avx512Lanes value) {
+    return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_NLT_UQ), value.v)};
+  }
+  static Avx512Lanes power_of_two(Avx512Lanes a) {
+    const __m512i shifted = _mm512_slli_epi32(_mm512_castps_si512(a.v), 23);
+    return {_mm512_castsi512_ps(_mm512_add_epi32(shifted, _mm512_set1_epi32(0x3f800000)))};
+  }
+
+  static float sum(Avx512Lanes a) {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  static float largest(Avx512Lanes a) {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+  struct Squares {
+    __m512d low = _mm512_setzero_pd();   // lanes 0 to 7
+    __m512d high = _mm512_setzero_pd();  // lanes 8 to 15
+    void add(Avx512Lanes a) {
+      const __m512d x = _mm512_cvtps_pd(_mm512_castps512_ps256(a.v));
+      const __m512d y = _mm512_cvtps_pd(_mm512_extractf32x8_ps(a.v, 1));
+      low = _mm512_fmadd_pd(x, x, low);
+      high = _mm512_fmadd_pd(y, y, high);
+    }
+    double sum() {
+      const __m512d eight = _mm512_add_pd(low, high);
+      const __m256d four =
+          _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+      const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+      return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    }
+  };
+};
+
+}  // namespace
+}  // namespace godwit::cpu

@@ -1,0 +1,121 @@
+// Sixteen lanes of f32 without any vector instruction: the definition of what the AVX versions of
+// the same words (vector_lanes_avx2.h, vector_lanes_avx512.h) compute, bit for bit. Unnamed
+// namespace as in isa_rows.h, since the AVX twins are compiled with other flags.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/half.h"
+
+namespace godwit::cpu {
+namespace {
+
+struct GenericLanes {
+  // Widths of the register tiles in attention_body.h: vectors beside each other.
+  static constexpr int kColumns = 1;
+  static constexpr int kColumnsOfOneRow = 1;
+
+  float v[16];
+
+  template <class F>
+  static GenericLanes each(F f) {
+    GenericLanes r;
+    for (size_t i = 0; i < 16; ++i) r.v[i] = f(i);
+    return r;
+  }
+
+  static GenericLanes zero() { return splat(0.0f); }
+  static GenericLanes splat(float x) {
+    return each([=](size_t) { return x; });
+  }
+  // The first n of 16, the others 0.
+  static GenericLanes load(const float* p, size_t n) {
+    return each([=](size_t i) { return i < n ? p[i] : 0.0f; });
+  }
+  static GenericLanes load_f16(const uint16_t* p, size_t n) {
+    return each([=](size_t i) { return i < n ? f16_to_f32(p[i]) : 0.0f; });
+  }
+  static GenericLanes load_bf16(const uint16_t* p, size_t n) {
+    return each([=](size_t i) { return i < n ? bf16_to_f32(p[i]) : 0.0f; });
+  }
+  static void store(GenericLanes a, float* p, size_t n) {
+    for (size_t i = 0; i < n; ++i) p[i] = a.v[i];
+  }
+  static void store_f16(GenericLanes a, uint16_t* p, size_t n) {
+    for (size_t i = 0; i < n; ++i) p[i] = f32_to_f16(a.v[i]);
+  }
+  static void store_bf16(GenericLanes a, uint16_t* p, size_t n) {
+    for (size_t i = 0; i < n; ++i) p[i] = f32_to_bf16(a.v[i]);
+  }
+
+  static GenericLanes add(GenericLanes a, GenericLanes b) {
+    return each([&](size_t i) { return a.v[i] + b.v[i]; });
+  }
+  static GenericLanes sub(GenericLanes a, GenericLanes b) {
+    return each([&](size_t i) { return a.v[i] - b.v[i]; });
+  }
+  static GenericLanes mul(GenericLanes a, GenericLanes b) {
+    return each([&](size_t i) { return a.v[i] * b.v[i]; });
+  }
+  static GenericLanes div(GenericLanes a, GenericLanes b) {
+    return each([&](size_t i) { return a.v[i] / b.v[i]; });
+  }
+  // a * b + c, rounded once.
+  static GenericLanes fma(GenericLanes a, GenericLanes b, GenericLanes c) {
+    return each([&](size_t i) { return std::fma(a.v[i], b.v[i], c.v[i]); });
+  }
+  // b where they do not compare, as the instructions have it.
+  static GenericLanes max(GenericLanes a, GenericLanes b) {
+    return each([&](size_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  static GenericLanes min(GenericLanes a, GenericLanes b) {
+    return each([&](size_t i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  // value, or 0 where a < b.
+  static GenericLanes zero_where_less(GenericLanes a, GenericLanes b, GenericLanes value) {
+    return each([&](size_t i) { return a.v[i] < b.v[i] ? 0.0f : value.v[i]; });
+  }
+  // 2^n from the bits of 1.5 * 2^23 + n, for -126 <= n <= 127.
+  static GenericLanes power_of_two(GenericLanes a) {
+    return each([&](size_t i) {
+      return std::bit_cast<float>((std::bit_cast<uint32_t>(a.v[i]) << 23) + 0x3f800000u);
+    });
+  }
+
+  // Lane i with lane i + 8, then + 4, + 2, + 1.
+  static float sum(GenericLanes a) {
+    for (size_t width = 8; width > 0; width /= 2) {
+      for (size_t i = 0; i < width; ++i) a.v[i] += a.v[i + width];
+    }
+    return a.v[0];
+  }
+  static float largest(GenericLanes a) {
+    for (size_t width = 8; width > 0; width /= 2) {
+      for (size_t i = 0; i < width; ++i) a.v[i] = a.v[i] > a.v[i + width] ? a.v[i] : a.v[i + width];
+    }
+    return a.v[0];
+  }
+
+  // Sums of squares in f64: the square of an f32 is exact there, so an fma is a plain addition.
+  struct Squares {
+    double v[16] = {};
+    void add(GenericLanes a) {
+      for (size_t i = 0; i < 16; ++i) {
+        const double x = static_cast<double>(a.v[i]);
+        v[i] += x * x;
+      }
+    }
+    double sum() {
+      for (size_t width = 8; width > 0; width /= 2) {
+        for (size_t i = 0; i < width; ++i) v[i] += v[i + width];
+      }
+      return v[0];
+    }
+  };
+};
+
+}  // namespace
+}  // namespace godwit::cpu
