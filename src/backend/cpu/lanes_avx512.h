@@ -35,6 +35,18 @@ namespace {
   return _mm512_ternarylogic_epi32(code, bits, _mm512_set1_epi8(16), kOrAnd);
 }
 
+// Puts the eight bits of each byte of `high` on top of eight vectors of four-bit codes.
+[[gnu::always_inline]] inline void merge_high_bits(__m512i high, __m512i (&codes)[8]) {
+  codes[0] = merge_bit4(codes[0], _mm512_slli_epi16(high, 4));
+  codes[1] = merge_bit4(codes[1], _mm512_slli_epi16(high, 3));
+  codes[2] = merge_bit4(codes[2], _mm512_slli_epi16(high, 2));
+  codes[3] = merge_bit4(codes[3], _mm512_slli_epi16(high, 1));
+  codes[4] = merge_bit4(codes[4], high);
+  codes[5] = merge_bit4(codes[5], _mm512_srli_epi16(high, 1));
+  codes[6] = merge_bit4(codes[6], _mm512_srli_epi16(high, 2));
+  codes[7] = merge_bit4(codes[7], _mm512_srli_epi16(high, 3));
+}
+
 // Stores the rows that exist, for every token of the group.
 template <size_t kTokens>
 [[gnu::always_inline]] inline void store_sums(const __m512 (&sums)[kTokens], const TileJob& job) {

@@ -32,15 +32,7 @@ template <int kGroup, class Chunk>
     codes[j] = _mm512_and_si512(kGroup == 0 ? both : _mm512_srli_epi16(both, 4), mask);
   }
   if constexpr (requires { chunk.high; }) {
-    const __m512i high = load(chunk.high[kGroup]);
-    codes[0] = merge_bit4(codes[0], _mm512_slli_epi16(high, 4));
-    codes[1] = merge_bit4(codes[1], _mm512_slli_epi16(high, 3));
-    codes[2] = merge_bit4(codes[2], _mm512_slli_epi16(high, 2));
-    codes[3] = merge_bit4(codes[3], _mm512_slli_epi16(high, 1));
-    codes[4] = merge_bit4(codes[4], high);
-    codes[5] = merge_bit4(codes[5], _mm512_srli_epi16(high, 1));
-    codes[6] = merge_bit4(codes[6], _mm512_srli_epi16(high, 2));
-    codes[7] = merge_bit4(codes[7], _mm512_srli_epi16(high, 3));
+    merge_high_bits(load(chunk.high[kGroup]), codes);
   }
 }
 

@@ -23,46 +23,21 @@ namespace godwit::cpu::avx512vnni {
 namespace {
 
 template <class Tile>
-void unpack_nibbles(const Tile& tile, __m512i (&codes)[8]) {
+[[gnu::always_inline]] inline void unpack(const Tile& tile, __m512i (&codes)[8]) {
   const __m512i mask = _mm512_set1_epi8(15);
 #pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
+  for (size_t j = 0; j < 4; ++j) {
     const __m512i both = load(tile.nibbles[j]);
     codes[j] = _mm512_and_si512(both, mask);
     codes[4 + j] = _mm512_and_si512(_mm512_srli_epi16(both, 4), mask);
   }
+  if constexpr (requires { tile.high; }) merge_high_bits(load(tile.high), codes);
 }
 
-template <class Tile>
-void add_high_bits(const Tile& tile, __m512i (&codes)[8]) {
-  const __m512i high = load(tile.high);
-  codes[0] = merge_bit4(codes[0], _mm512_slli_epi16(high, 4));
-  codes[1] = merge_bit4(codes[1], _mm512_slli_epi16(high, 3));
-  codes[2] = merge_bit4(codes[2], _mm512_slli_epi16(high, 2));
-  codes[3] = merge_bit4(codes[3], _mm512_slli_epi16(high, 1));
-  codes[4] = merge_bit4(codes[4], high);
-  codes[5] = merge_bit4(codes[5], _mm512_srli_epi16(high, 1));
-  codes[6] = merge_bit4(codes[6], _mm512_srli_epi16(high, 2));
-  codes[7] = merge_bit4(codes[7], _mm512_srli_epi16(high, 3));
-}
-
-[[gnu::always_inline]] inline void unpack(const TileQ4_0& tile, __m512i (&codes)[8]) {
-  unpack_nibbles(tile, codes);
-}
-[[gnu::always_inline]] inline void unpack(const TileQ4_1& tile, __m512i (&codes)[8]) {
-  unpack_nibbles(tile, codes);
-}
-[[gnu::always_inline]] inline void unpack(const TileQ5_0& tile, __m512i (&codes)[8]) {
-  unpack_nibbles(tile, codes);
-  add_high_bits(tile, codes);
-}
-[[gnu::always_inline]] inline void unpack(const TileQ5_1& tile, __m512i (&codes)[8]) {
-  unpack_nibbles(tile, codes);
-  add_high_bits(tile, codes);
-}
+template <>
 [[gnu::always_inline]] inline void unpack(const TileQ8_0& tile, __m512i (&codes)[8]) {
 #pragma GCC unroll 8
-  for (int j = 0; j < 8; ++j) codes[j] = load(tile.codes[j]);
+  for (size_t j = 0; j < 8; ++j) codes[j] = load(tile.codes[j]);
 }
 
 template <class Tile>
@@ -73,9 +48,6 @@ template <>
 constexpr int kOffset<TileQ5_0> = 16;
 template <>
 constexpr int kOffset<TileQ8_0> = 128;
-
-template <class Tile>
-concept HasMins = requires(const Tile& tile) { tile.mins; };
 
 // One token's values of one block: codes times x, less the offset.
 template <class Tile>
@@ -113,7 +85,7 @@ struct Block32 {
         const __m512i integer = dot<Tile>(codes, x.q + t * x.q_stride + 32 * b, sum);
         const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(dx));
         sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(integer), scale, sums[t]);
-        if constexpr (HasMins<Tile>) {
+        if constexpr (requires { tile->mins; }) {
           const __m512 scaled_sum = _mm512_set1_ps(dx * static_cast<float>(sum));
           sums[t] = _mm512_fmadd_ps(load_halves(tile->mins), scaled_sum, sums[t]);
         }

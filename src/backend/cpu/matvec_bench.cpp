@@ -1,0 +1,203 @@
+// godwit_matvec_bench [filter] [--tokens N]: every kernel of the table that this processor can run
+// and whose name contains `filter`: decode in GB/s of packed weights and percent of the read
+// bandwidth measured just before, over more rows than any cache holds, and prefill in G
+// multiply-adds/s for 512 tokens. Two threads (or as many as there are processors). Medians of
+// several rounds.
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "backend/cpu/kernel_table.h"
+#include "base/bits.h"
+#include "base/random.h"
+#include "quant/formats.h"
+
+namespace godwit::cpu {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1600} << 20;
+constexpr int kRounds = 5;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+size_t thread_count() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+// Median seconds of body(thread) on all threads at once.
+template <class Body>
+double median_seconds(Body body) {
+  const size_t n = thread_count();
+  std::vector<double> times;
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<size_t> ready = 0;
+    std::vector<double> begin(n);
+    std::vector<double> end(n);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < n; ++i) {
+      threads.emplace_back([&, i] {
+        ++ready;
+        while (ready.load() < n) {
+        }
+        begin[i] = seconds_now();
+        body(i);
+        end[i] = seconds_now();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    times.push_back(std::ranges::max(end) - std::ranges::min(begin));
+  }
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+std::byte* huge_buffer(size_t n_bytes) {
+  void* p = mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  madvise(p, n_bytes, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(p);
+}
+
+// Sums every eighth byte's word: one load per 64 bytes would be a cache line, this reads all.
+uint64_t read_all(const std::byte* bytes, size_t n) {
+  uint64_t sums[8] = {};
+  for (size_t i = 0; i + 64 <= n; i += 64) {
+    __builtin_prefetch(bytes + i + 8192, 0, 2);
+    __builtin_prefetch(bytes + i + 1536, 0, 3);
+    for (size_t k = 0; k < 8; ++k) {
+      uint64_t word = 0;
+      std::memcpy(&word, bytes + i + 8 * k, 8);
+      sums[k] += word;
+    }
+  }
+  uint64_t sum = 0;
+  for (const uint64_t s : sums) sum += s;
+  return sum;
+}
+
+double read_gbps(const std::byte* buffer) {
+  const size_t part = kBufferBytes / thread_count() / 64 * 64;
+  std::atomic<uint64_t> sink = 0;
+  const double s = median_seconds([&](size_t i) { sink += read_all(buffer + i * part, part); });
+  return static_cast<double>(part * thread_count()) / s * 1e-9;
+}
+
+struct Input {
+  std::vector<float> x;
+  std::vector<std::byte> scratch;
+  Activations activations;
+
+  Input(ActivationKind kind, size_t n_tokens, size_t cols, Isa isa)
+      : x(n_tokens * cols), scratch(activation_bytes(kind, n_tokens, cols) + 64) {
+    RandomStream random(7);
+    for (float& value : x) value = static_cast<float>(random.bell());
+    const size_t skip = (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+    activations = layout_activations(kind, x.data(), cols, n_tokens, cols,
+                                     std::span(scratch).subspan(skip, scratch.size() - 64));
+    quantize_activations(kind, activations, x.data(), cols, cols, {0, n_tokens}, isa);
+  }
+};
+
+// Fills the buffer with as many rows as fit, copies of 64 random ones, and returns their number.
+size_t fill_rows(TensorType type, size_t cols, std::byte* buffer) {
+  const Packing& packing = *find_packing(type);
+  constexpr size_t kDistinct = 64;
+  std::vector<std::byte> file(kDistinct * row_bytes(type, cols));
+  RandomStream random(3);
+  const size_t block = tensor_geometry(type).block_bytes;
+  for (size_t at = 0; at < file.size(); at += block) {
+    quant::find_format(type)->random_block(random, 1.0f, &file[at]);
+  }
+  const size_t group = kDistinct * packing.packed_row_bytes(cols);
+  const size_t n_groups = kBufferBytes / group;
+  packing.pack(file.data(), kDistinct, cols, buffer);
+  for (size_t i = 1; i < n_groups; ++i) std::memcpy(buffer + i * group, buffer, group);
+  return n_groups * kDistinct;
+}
+
+MatVecArgs args_of(const std::byte* weights, size_t rows, size_t cols, const Input& input,
+                   size_t n_tokens, std::vector<float>& y) {
+  y.resize(n_tokens * rows);
+  return {.weights = weights,
+          .rows = rows,
+          .cols = cols,
+          .row_begin = 0,
+          .row_end = rows,
+          .x = input.activations,
+          .n_tokens = n_tokens,
+          .y = y.data(),
+          .y_stride = rows};
+}
+
+void run_part(const MatVecKernel& kernel, MatVecArgs args, size_t thread) {
+  const size_t part = round_up(div_up(args.rows, thread_count()), kTileRows);
+  args.row_begin = std::min(args.rows, thread * part);
+  args.row_end = std::min(args.rows, args.row_begin + part);
+  if (args.row_begin < args.row_end) kernel.run(args);
+}
+
+double decode_gbps(const MatVecKernel& kernel, size_t cols, size_t n_tokens, std::byte* buffer,
+                   size_t rows) {
+  const Input input(kernel.activation, n_tokens, cols, kernel.isa);
+  std::vector<float> y;
+  const MatVecArgs args = args_of(buffer, rows, cols, input, n_tokens, y);
+  const double s = median_seconds([&](size_t thread) { run_part(kernel, args, thread); });
+  const size_t bytes = rows * find_packing(kernel.type)->packed_row_bytes(cols);
+  return static_cast<double>(bytes) / s * 1e-9;
+}
+
+double prefill_gmacs(const MatVecKernel& kernel, size_t rows, size_t cols, std::byte* buffer) {
+  constexpr size_t kTokens = 512;
+  const Input input(kernel.activation, kTokens, cols, kernel.isa);
+  std::vector<float> y;
+  const MatVecArgs args = args_of(buffer, rows, cols, input, kTokens, y);
+  const double s = median_seconds([&](size_t thread) { run_part(kernel, args, thread); });
+  return static_cast<double>(rows * cols * kTokens) / s * 1e-9;
+}
+
+void bench_kernel(const MatVecKernel& kernel, std::byte* buffer, double peak, bool prefill) {
+  constexpr size_t kCols = 4096;
+  const size_t rows = fill_rows(kernel.type, kCols, buffer);
+  const double one = decode_gbps(kernel, kCols, 1, buffer, rows);
+  const double four = decode_gbps(kernel, kCols, 4, buffer, rows);
+  fmt::print("{:<18} decode {:6.2f} GB/s {:5.1f} %  4 tokens {:6.2f} GB/s", kernel.name, one,
+             100 * one / peak, four);
+  if (prefill) {
+    // The same bytes read as rows of 2048.
+    fill_rows(kernel.type, 2048, buffer);
+    fmt::print("  prefill 2048x2048 {:7.1f} 8192x2048 {:7.1f} Gmac/s",
+               prefill_gmacs(kernel, 2048, 2048, buffer),
+               prefill_gmacs(kernel, 8192, 2048, buffer));
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int run_bench(int argc, char** argv);
+int run_bench(int argc, char** argv) {
+  const std::string_view filter = argc > 1 ? argv[1] : "";
+  const bool prefill = argc <= 2 || std::string_view(argv[2]) != "decode";
+  std::byte* buffer = huge_buffer(kBufferBytes);
+  std::memset(buffer, 1, kBufferBytes);
+  const double peak = std::max(read_gbps(buffer), read_gbps(buffer));
+  fmt::print("{}, {} threads, read {:.2f} GB/s\n", processor_name(), thread_count(), peak);
+  for (const MatVecKernel& kernel : matvec_kernels()) {
+    if (kernel.isa > detected_isa()) continue;
+    if (kernel.name.find(filter) == std::string_view::npos) continue;
+    if (filter.empty() && kernel.isa == Isa::kGeneric) continue;
+    bench_kernel(kernel, buffer, peak, prefill);
+  }
+  return 0;
+}
+
+}  // namespace godwit::cpu
+
+int main(int argc, char** argv) { return godwit::cpu::run_bench(argc, argv); }
