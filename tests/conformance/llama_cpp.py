@@ -65,7 +65,7 @@ class Godwit:
         request, answer = self.work / "prompts.json", self.work / "logits.bin"
         request.write_text(json.dumps({"prompts": prompts}))
         command = [self.binary, "logits", "-m", model, "-f", request, "-o", answer,
-                   "--backend", backend, "-ctk", "f32", "-ctv", "f32"]
+                   "--backend", backend, "-c", "512", "--kv", "f32"]
         if n_generate:
             command += ["--generate", str(n_generate)]
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, check=True)
