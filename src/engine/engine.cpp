@@ -109,6 +109,13 @@ Result<MarkedText> Engine::render_chat(const std::string& messages_json,
                            .add_generation_prompt = true});
 }
 
+std::vector<TokenId> Engine::encode_chat(const MarkedText& prompt) const {
+  const std::string bos = token_text(tokenizer_, tokenizer_.bos());
+  const bool has_bos = !bos.empty() && prompt.text.starts_with(bos);
+  return tokenizer_.encode(prompt,
+                           has_bos ? tokenizer::AddBos::kNever : tokenizer::AddBos::kAsModelSays);
+}
+
 Result<Session> Engine::new_session() {
   const Result<backend::ContextId> context =
       backend_->make_context({.n_positions = plan_.n_context,

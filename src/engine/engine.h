@@ -51,6 +51,9 @@ class Engine {
   [[nodiscard]] Result<MarkedText> render_chat(const std::string& messages_json,
                                                const std::string& tools_json) const;
 
+  // Ids of a rendered chat: BOS only if the template did not write it.
+  [[nodiscard]] std::vector<TokenId> encode_chat(const MarkedText& prompt) const;
+
   [[nodiscard]] Result<Session> new_session();
 
  private:

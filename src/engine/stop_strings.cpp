@@ -1,6 +1,7 @@
 #include "engine/stop_strings.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace godwit::engine {
 namespace {

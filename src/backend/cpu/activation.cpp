@@ -40,10 +40,12 @@ QuantizeRow find_quantizer(ActivationKind kind, Isa isa) {
   const bool block32 = kind == ActivationKind::kQ8Block32;
   switch (isa) {
     case Isa::kGeneric:
+      return block32 ? generic::quantize_block32 : generic::quantize_block256;
     case Isa::kAvx2:
+      return block32 ? avx2::quantize_block32 : avx2::quantize_block256;
     case Isa::kAvx512Vnni:
     case Isa::kAvx512Bf16:
-      return block32 ? generic::quantize_block32 : generic::quantize_block256;
+      return block32 ? avx512vnni::quantize_block32 : avx512vnni::quantize_block256;
   }
   return nullptr;
 }

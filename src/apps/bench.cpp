@@ -1,0 +1,280 @@
+#include "apps/bench.h"
+
+#include <fmt/chrono.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <memory>
+
+#include "apps/bench_report.h"
+#include "apps/command.h"
+#include "apps/model_options.h"
+#include "base/random.h"
+#include "engine/session.h"
+#include "os/bandwidth.h"
+#include "os/cpu_features.h"
+#include "program/traffic.h"
+
+namespace godwit::apps {
+namespace {
+
+struct BenchOptions {
+  ModelOptions model;
+  std::vector<std::string> models;
+  std::vector<size_t> prompts = {512};
+  std::vector<size_t> generations = {128};
+  std::vector<std::string> prompt_gens;
+  std::vector<size_t> depths = {0};
+  size_t repetitions = 5;
+  std::string format = "md";
+  bool progress = false;
+};
+
+struct Test {
+  size_t n_prompt = 0;
+  size_t n_gen = 0;
+  size_t n_depth = 0;
+};
+
+constexpr size_t kMaxTokens = size_t{1} << 22;
+
+Result<Test> parse_prompt_gen(const std::string& text) {
+  Test test;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%zu,%zu%c", &test.n_prompt, &test.n_gen, &rest) != 2) {
+    return fail("-pg '{}': expected PROMPT,GENERATED as 512,128", text);
+  }
+  return test;
+}
+
+// llama-bench's order: for each depth the prompt tests, the generation tests, then both in one.
+Result<std::vector<Test>> make_tests(const BenchOptions& options) {
+  std::vector<Test> tests;
+  for (const size_t depth : options.depths) {
+    for (const size_t n : options.prompts) {
+      if (n > 0) tests.push_back({.n_prompt = n, .n_gen = 0, .n_depth = depth});
+    }
+    for (const size_t n : options.generations) {
+      if (n > 0) tests.push_back({.n_prompt = 0, .n_gen = n, .n_depth = depth});
+    }
+    for (const std::string& text : options.prompt_gens) {
+      Result<Test> test = parse_prompt_gen(text);
+      if (!test) return fail(test.error());
+      test->n_depth = depth;
+      tests.push_back(*test);
+    }
+  }
+  if (tests.empty()) return fail("nothing to measure: give -p, -n or -pg");
+  for (const Test& test : tests) {
+    if (test.n_prompt > kMaxTokens || test.n_gen > kMaxTokens || test.n_depth > kMaxTokens) {
+      return fail("a test of more than {} tokens", kMaxTokens);
+    }
+  }
+  return tests;
+}
+
+std::string model_type(const engine::Engine& engine) {
+  std::map<TensorType, uint64_t> weights;
+  uint64_t all = 0;
+  for (const gguf::Tensor& tensor : engine.file().tensors()) {
+    weights[tensor.type] += tensor.rows() * tensor.cols();
+    all += tensor.rows() * tensor.cols();
+  }
+  TensorType most = TensorType::kF32;
+  for (const auto& [type, n] : weights) {
+    if (n > weights[most]) most = type;
+  }
+  return fmt::format("{} {:.0f}M {}", engine.program().architecture,
+                     static_cast<double>(all) * 1e-6, tensor_type_name(most));
+}
+
+uint64_t n_params(const engine::Engine& engine) {
+  uint64_t n = 0;
+  for (const gguf::Tensor& tensor : engine.file().tensors()) n += tensor.rows() * tensor.cols();
+  return n;
+}
+
+BenchSetting setting_of(const engine::Engine& engine, const BenchOptions& options) {
+  const engine::EngineSettings& s = engine.settings();
+  return {.model_path = s.model.string(),
+          .model_type = model_type(engine),
+          .model_bytes = engine.file().total_bytes(),
+          .n_params = n_params(engine),
+          .backend = options.model.backend,
+          .processor = std::string(processor_name()),
+          .isa = std::string(isa_name(chosen_isa().value_or(Isa::kGeneric))),
+          .commit = GODWIT_COMMIT,
+          .n_threads = s.n_threads,
+          .chunk_tokens = s.chunk_tokens,
+          .k_type = std::string(tensor_type_name(s.k_type)),
+          .v_type = std::string(tensor_type_name(s.v_type)),
+          .bandwidth_gbps = measure_read_bandwidth_gbps(s.n_threads).value_or(0.0)};
+}
+
+class Bench {
+ public:
+  Bench(engine::Engine& engine, engine::Session session)
+      : engine_(engine), session_(std::move(session)) {}
+
+  // One warm-up, then the repetitions.
+  Result<BenchRow> measure(const Test& test, size_t repetitions) {
+    BenchRow row{.n_prompt = test.n_prompt,
+                 .n_gen = test.n_gen,
+                 .n_depth = test.n_depth,
+                 .time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+                 .samples_ns = {},
+                 .bytes_per_token = bytes_per_token(test)};
+    if (Status s = warm_up(test); !s) return fail(s.error());
+    for (size_t i = 0; i < repetitions; ++i) {
+      const Result<double> ns = run(test);
+      if (!ns) return fail(ns.error());
+      row.samples_ns.push_back(*ns);
+    }
+    return row;
+  }
+
+ private:
+  TokenId token(size_t i) const {
+    return {static_cast<int32_t>(random_bits(1, i) % engine_.program().n_vocab)};
+  }
+  std::vector<TokenId> tokens(size_t n) const {
+    std::vector<TokenId> ids;
+    for (size_t i = 0; i < n; ++i) ids.push_back(token(i));
+    return ids;
+  }
+
+  Status warm_up(const Test& test) {
+    const Test brief{.n_prompt = std::min<size_t>(test.n_prompt, 32),
+                     .n_gen = std::min<size_t>(test.n_gen, 2),
+                     .n_depth = 0};
+    const Result<double> ns = run(brief);
+    if (!ns) return fail(ns.error());
+    return {};
+  }
+
+  // Nanoseconds of the prompt and the steps; filling the depth is not counted.
+  Result<double> run(const Test& test) {
+    session_.reset();
+    const std::vector<TokenId> ids = tokens(test.n_depth + test.n_prompt);
+    if (test.n_depth > 0) {
+      if (Status s = session_.set_prompt(std::span(ids).first(test.n_depth), {}); !s) {
+        return fail(s.error());
+      }
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (test.n_prompt > 0) {
+      if (Status s = session_.set_prompt(ids, {}); !s) return fail(s.error());
+    }
+    for (size_t i = 0; i < test.n_gen; ++i) {
+      const TokenId next = token(ids.size() + i);
+      const Status s =
+          session_.tokens().empty() ? session_.set_prompt({&next, 1}, {}) : session_.append(next);
+      if (!s) return fail(s.error());
+    }
+    const std::chrono::duration<double, std::nano> ns = std::chrono::steady_clock::now() - start;
+    return ns.count();
+  }
+
+  double bytes_per_token(const Test& test) const {
+    program::TrafficInput input{.position = test.n_depth,
+                                .n_rows = 1,
+                                .k_type = engine_.settings().k_type,
+                                .v_type = engine_.settings().v_type};
+    uint64_t bytes = 0;
+    const size_t chunk = engine_.settings().chunk_tokens;
+    for (size_t done = 0; done < test.n_prompt;) {
+      input.n_rows = std::min(chunk - input.position % chunk, test.n_prompt - done);
+      bytes += program::traffic_of(engine_.program(), input).total();
+      done += input.n_rows;
+      input.position += input.n_rows;
+    }
+    input.n_rows = 1;
+    for (size_t i = 0; i < test.n_gen; ++i, ++input.position) {
+      bytes += program::traffic_of(engine_.program(), input).total();
+    }
+    return static_cast<double>(bytes) / static_cast<double>(test.n_prompt + test.n_gen);
+  }
+
+  engine::Engine& engine_;
+  engine::Session session_;
+};
+
+Status bench_model(const BenchOptions& options, const std::vector<Test>& tests, BenchFormat format,
+                   bool& first) {
+  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
+  if (!engine) return fail(engine.error());
+  Result<engine::Session> session = (*engine)->new_session();
+  if (!session) return fail(std::move(session).error());
+  const BenchSetting setting = setting_of(**engine, options);
+  if (first) std::printf("%s", bench_header(format, setting).c_str());
+  Bench bench(**engine, std::move(*session));
+  for (const Test& test : tests) {
+    if (options.progress) {
+      BenchRow row;
+      row.n_prompt = test.n_prompt;
+      row.n_gen = test.n_gen;
+      row.n_depth = test.n_depth;
+      std::fprintf(stderr, "%s: %s\n", setting.model_type.c_str(), row.test().c_str());
+    }
+    const Result<BenchRow> row = bench.measure(test, options.repetitions);
+    if (!row) return fail(row.error());
+    std::printf("%s", bench_row(format, setting, *row, first).c_str());
+    std::fflush(stdout);
+    first = false;
+  }
+  if (options.model.model == options.models.back()) {
+    std::printf("%s", bench_footer(format, setting).c_str());
+  }
+  return {};
+}
+
+Status bench(BenchOptions& options) {
+  const Result<BenchFormat> format = parse_bench_format(options.format);
+  if (!format) return fail(format.error());
+  const Result<std::vector<Test>> tests = make_tests(options);
+  if (!tests) return fail(tests.error());
+  if (options.model.n_context == 0) {
+    for (const Test& test : *tests) {
+      options.model.n_context =
+          std::max<uint64_t>(options.model.n_context, test.n_depth + test.n_prompt + test.n_gen);
+    }
+  }
+  bool first = true;
+  for (const std::string& model : options.models) {
+    options.model.model = model;
+    if (Status s = bench_model(options, *tests, *format, first); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "Prompt and decode speed, as llama-bench");
+  add_model_options(*command, options->model);
+  command->remove_option(command->get_option("--model"));
+  command->add_option("-m,--model", options->models, "GGUF files or names of pulled models")
+      ->delimiter(',')
+      ->required();
+  const auto list = [&](const std::string& flags, auto& values, const std::string& help) {
+    command->add_option(flags, values, help)->delimiter(',')->capture_default_str();
+  };
+  list("-p,--n-prompt", options->prompts, "Prompt lengths; 0: none");
+  list("-n,--n-gen", options->generations, "Numbers of tokens to decode; 0: none");
+  command->add_option("--prompt-gen", options->prompt_gens,
+                      "(-pg) Prompt and decode timed as one: PROMPT,GENERATED");
+  list("-d,--n-depth", options->depths, "Positions filled before the clock starts");
+  command->add_option("-r,--repetitions", options->repetitions, "Repetitions of each test")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->format, "md, csv, json or jsonl")
+      ->capture_default_str();
+  command->add_flag("--progress", options->progress, "Say on stderr what is being measured");
+  command->footer("Example:\n  godwit bench -m smollm2 -p 512 -n 64 -d 0,4096 -r 3");
+  command->callback([options] { finish(bench(*options)); });
+}
+
+}  // namespace godwit::apps

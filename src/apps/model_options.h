@@ -1,0 +1,37 @@
+// The flags of every command that loads a model, and the loading with its progress.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace godwit::apps {
+
+struct ModelOptions {
+  std::string model;
+  std::string backend = "cpu";
+  size_t n_threads = 0;
+  uint64_t n_context = 0;
+  size_t chunk_tokens = 512;
+  std::string k_type = "f16";
+  std::string v_type = "f16";
+  std::string kv_type;  // both at once
+  std::string chat_template_file;
+  int verbosity = 0;
+};
+
+// -m, -c, -t, -ub, -ctk, -ctv, --kv, --backend, --chat-template-file, -v with environment twins.
+void add_model_options(CLI::App& command, ModelOptions& options);
+
+// Errors: as Engine::load; an unknown KV type name; an unreadable template file.
+[[nodiscard]] Result<engine::EngineSettings> engine_settings(const ModelOptions& options);
+// Loads with a progress bar on stderr.
+[[nodiscard]] Result<std::unique_ptr<engine::Engine>> load_engine(const ModelOptions& options);
+
+// The whole of a small text file (at most 64 MiB); "-" is standard input.
+[[nodiscard]] Result<std::string> read_text_file(const std::string& path);
+
+}  // namespace godwit::apps

@@ -1,0 +1,182 @@
+#include "apps/run.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.h"
+#include "apps/flags.h"
+#include "apps/interrupt.h"
+#include "apps/model_options.h"
+#include "apps/sampling_options.h"
+#include "apps/stats.h"
+#include "engine/generate.h"
+
+namespace godwit::apps {
+namespace {
+
+using nlohmann::json;
+
+struct RunOptions {
+  ModelOptions model;
+  SamplingOptions sampling;
+  std::string prompt;
+  std::string prompt_file;
+  std::string system_prompt;
+  std::string tools_file;
+  bool raw = false;  // -no-cnv
+  bool no_display_prompt = false;
+  bool no_bos = false;
+  bool as_json = false;
+  bool no_stats = false;
+  size_t n_probs = 0;
+};
+
+Result<std::string> prompt_text(const RunOptions& options) {
+  if (!options.prompt_file.empty()) return read_text_file(options.prompt_file);
+  return options.prompt;
+}
+
+// Ids of the prompt: through the chat template, or as raw text.
+Result<std::vector<TokenId>> prompt_tokens(const engine::Engine& engine, const RunOptions& options,
+                                           const std::string& text) {
+  const auto bos = options.no_bos ? tokenizer::AddBos::kNever : tokenizer::AddBos::kAsModelSays;
+  if (options.raw) return engine.tokenizer().encode(text, tokenizer::Specials::kParse, bos);
+  json messages = json::array();
+  if (!options.system_prompt.empty()) {
+    messages.push_back({{"role", "system"}, {"content", options.system_prompt}});
+  }
+  messages.push_back({{"role", "user"}, {"content", text}});
+  std::string tools;
+  if (!options.tools_file.empty()) {
+    Result<std::string> read = read_text_file(options.tools_file);
+    if (!read) return fail(std::move(read).error());
+    tools = *std::move(read);
+  }
+  const Result<MarkedText> prompt =
+      engine.render_chat(messages.dump(-1, ' ', false, json::error_handler_t::replace), tools);
+  if (!prompt) return fail(prompt.error());
+  return engine.encode_chat(*prompt);
+}
+
+json report_json(const engine::Engine& engine, const engine::TokenReport& report) {
+  const auto entry = [&](TokenId token, float logprob) {
+    const std::string_view bytes = engine.tokenizer().bytes(token);
+    return json{{"id", token.value}, {"token", std::string(bytes)}, {"logprob", logprob}};
+  };
+  json out = entry(report.token, report.logprob);
+  out["top_logprobs"] = json::array();
+  for (const auto& other : report.top)
+    out["top_logprobs"].push_back(entry(other.token, other.logprob));
+  return out;
+}
+
+void print_json(const engine::Engine& engine, const engine::GenerateResult& result,
+                const DecodeFigures& figures) {
+  json ids = json::array();
+  for (const TokenId token : result.tokens) ids.push_back(token.value);
+  json probabilities = json::array();
+  for (const engine::TokenReport& report : result.reports) {
+    probabilities.push_back(report_json(engine, report));
+  }
+  const json out = {{"text", result.text},
+                    {"tokens", ids},
+                    {"stop_reason", engine::stop_reason_name(result.reason)},
+                    {"logprobs", probabilities},
+                    {"stats",
+                     {{"prompt_tokens", result.n_prompt},
+                      {"prompt_tokens_per_s", figures.prompt_tokens_per_s},
+                      {"decode_tokens", result.tokens.size()},
+                      {"decode_tokens_per_s", figures.decode_tokens_per_s},
+                      {"bytes_per_token", figures.bytes_per_token},
+                      {"gbps", figures.gbps},
+                      {"measured_bandwidth_gbps", figures.bandwidth_gbps},
+                      {"backend", engine.backend().describe()}}}};
+  std::printf("%s\n", out.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+}
+
+// Prompt ingestion on stderr, where it takes long enough to be looked at.
+void show_prompt_progress(size_t done, size_t total) {
+  if (total < 2048 || isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\rprompt %zu / %zu tokens%s", done, total, done == total ? "\n" : "");
+}
+
+Status run(const RunOptions& options) {
+  const Result<std::string> text = prompt_text(options);
+  if (!text) return fail(text.error());
+  if (text->empty()) return fail("the prompt is empty; give one with -p or -f");
+  const Result<engine::GenerateSettings> made = generate_settings(options.sampling);
+  if (!made) return fail(made.error());
+  engine::GenerateSettings settings = *made;
+  settings.n_logprobs = options.n_probs;
+
+  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
+  if (!engine) return fail(engine.error());
+  const Result<std::vector<TokenId>> tokens = prompt_tokens(**engine, options, *text);
+  if (!tokens) return fail(tokens.error());
+  Result<engine::Session> session = (*engine)->new_session();
+  if (!session) return fail(std::move(session).error());
+
+  if (options.raw && !options.no_display_prompt && !options.as_json) {
+    std::fwrite(text->data(), 1, text->size(), stdout);
+    std::fflush(stdout);
+  }
+  const InterruptGuard guard;
+  const Result<engine::GenerateResult> result =
+      engine::generate(*session, *tokens, settings,
+                       {.on_text =
+                            [&](std::string_view piece) {
+                              if (options.as_json) return;
+                              std::fwrite(piece.data(), 1, piece.size(), stdout);
+                              std::fflush(stdout);
+                            },
+                        .on_prompt = show_prompt_progress,
+                        .cancelled = InterruptGuard::interrupted});
+  if (!result) return fail(result.error());
+
+  const DecodeFigures figures =
+      options.no_stats && !options.as_json ? DecodeFigures{} : decode_figures(**engine, *result);
+  if (options.as_json) {
+    print_json(**engine, *result, figures);
+    return {};
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+  if (!options.no_stats) std::fprintf(stderr, "\n%s\n", stats_line(*result, figures).c_str());
+  return {};
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Answer one prompt");
+  add_model_options(*command, options->model);
+  add_sampling_options(*command, options->sampling);
+  command->add_option("-p,--prompt", options->prompt, "Prompt");
+  command->add_option("-f,--file", options->prompt_file, "File with the prompt; -: standard input")
+      ->excludes("--prompt");
+  command->add_option("--system-prompt", options->system_prompt, "(-sys) System message");
+  command->add_option("--tools", options->tools_file, "JSON file with tool definitions");
+  command->add_flag("--no-conversation", options->raw,
+                    "(-no-cnv) Complete the raw prompt, without the chat template");
+  command->add_flag("--no-display-prompt", options->no_display_prompt,
+                    "With -no-cnv: print the continuation only");
+  command->add_flag("--no-bos", options->no_bos, "Do not begin with the BOS token");
+  command
+      ->add_option("--n-probs", options->n_probs,
+                   "With --json: log-probabilities of the n likeliest tokens")
+      ->capture_default_str();
+  command->add_flag("--json", options->as_json, "One JSON object on stdout");
+  command->add_flag("--no-stats", options->no_stats, "No figures on stderr");
+  command->footer(
+      "Examples:\n"
+      "  godwit run -m smollm2 -p \"Why is the sky blue?\"\n"
+      "  godwit run -m model.gguf -no-cnv -p \"Once upon a time\" -n 64 --temp 0\n"
+      "  git diff | godwit run -m model.gguf -f - -sys \"Summarise this change.\"");
+  command->callback([options] { finish(run(*options)); });
+}
+
+}  // namespace godwit::apps

@@ -1,0 +1,48 @@
+#include "apps/stats.h"
+
+#include <fmt/format.h>
+
+#include "os/bandwidth.h"
+
+namespace godwit::apps {
+namespace {
+
+double per_second(size_t n, double seconds) {
+  return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
+}
+
+}  // namespace
+
+DecodeFigures decode_figures(const engine::Engine& engine, const engine::GenerateResult& result) {
+  DecodeFigures figures;
+  figures.prompt_tokens_per_s =
+      per_second(result.n_prompt - result.n_reused, result.prompt_seconds);
+  figures.decode_tokens_per_s = per_second(result.n_decode_steps, result.decode_seconds);
+  if (result.n_decode_steps > 0) {
+    figures.bytes_per_token = static_cast<double>(result.decode_traffic_bytes) /
+                              static_cast<double>(result.n_decode_steps);
+    figures.gbps = figures.bytes_per_token * figures.decode_tokens_per_s * 1e-9;
+  }
+  figures.bandwidth_gbps = measure_read_bandwidth_gbps(engine.settings().n_threads).value_or(0.0);
+  return figures;
+}
+
+std::string stats_line(const engine::GenerateResult& result, const DecodeFigures& figures) {
+  std::string line = fmt::format("prompt {} tokens", result.n_prompt);
+  if (result.n_reused > 0) line += fmt::format(" ({} kept)", result.n_reused);
+  line +=
+      fmt::format(", {:.1f} tok/s | decode {} tokens, {:.1f} tok/s", figures.prompt_tokens_per_s,
+                  result.tokens.size(), figures.decode_tokens_per_s);
+  if (result.n_decode_steps > 0) {
+    line += fmt::format(" | {:.1f} MB/token, {:.1f} GB/s", figures.bytes_per_token * 1e-6,
+                        figures.gbps);
+    if (figures.bandwidth_gbps > 0) {
+      line += fmt::format(", {:.0f} % of the {:.1f} GB/s measured",
+                          100 * figures.gbps / figures.bandwidth_gbps, figures.bandwidth_gbps);
+    }
+  }
+  line += fmt::format(" | ended by {}", engine::stop_reason_name(result.reason));
+  return line;
+}
+
+}  // namespace godwit::apps

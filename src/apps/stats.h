@@ -1,0 +1,28 @@
+// The figures printed after an answer: speed beside the bytes it moved and the floor.
+#pragma once
+
+#include <string>
+
+#include "engine/engine.h"
+#include "engine/generate.h"
+
+namespace godwit::apps {
+
+struct DecodeFigures {
+  double prompt_tokens_per_s = 0;
+  double decode_tokens_per_s = 0;
+  double bytes_per_token = 0;  // program/traffic.h
+  double gbps = 0;             // bytes moved per second of decode, 10^9
+  double bandwidth_gbps = 0;   // measured now; 0 if that failed
+};
+
+// Measures the bandwidth, which takes a quarter of a second.
+[[nodiscard]] DecodeFigures decode_figures(const engine::Engine& engine,
+                                           const engine::GenerateResult& result);
+
+// "prompt 31 tokens, 812 tok/s | decode 64 tokens, 241 tok/s | 98.4 MB/token, 23.7 GB/s, 71 % of
+// the 33.5 GB/s measured"
+[[nodiscard]] std::string stats_line(const engine::GenerateResult& result,
+                                     const DecodeFigures& figures);
+
+}  // namespace godwit::apps

@@ -1,0 +1,156 @@
+#include "backend/cpu/context.h"
+
+#include <algorithm>
+
+#include "base/bits.h"
+
+namespace godwit::cpu {
+namespace {
+
+using backend::ContextSettings;
+using program::Program;
+
+constexpr uint64_t kCacheLine = 64;
+
+size_t widest_buffer(const Program& program) {
+  size_t widest = 0;
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    if (i != program.logits.value) widest = std::max(widest, size_t{program.buffers[i].width});
+  }
+  return widest;
+}
+
+// Hands out pieces of an arena; run once without one to learn the size.
+class Carver {
+ public:
+  explicit Carver(std::byte* base) : base_(base) {}
+
+  std::span<std::byte> take(uint64_t bytes) {
+    const uint64_t at = used_;
+    used_ += round_up(bytes, kCacheLine);
+    return base_ == nullptr ? std::span<std::byte>{} : std::span<std::byte>{base_ + at, bytes};
+  }
+  BufferView take_floats(size_t rows, size_t width) {
+    // Rows of whole cache lines, so that no two threads write the same one.
+    const size_t stride = round_up(width, kCacheLine / sizeof(float));
+    return {.data = reinterpret_cast<float*>(take(rows * stride * sizeof(float)).data()),
+            .width = width,
+            .stride = stride};
+  }
+  [[nodiscard]] uint64_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  uint64_t used_ = 0;
+};
+
+InputArea carve_input(Carver& carver, size_t rows, size_t width) {
+  return {
+      .normed = carver.take(rows * round_up(width, 16) * sizeof(float)),
+      .q8_32 = carver.take(activation_bytes(ActivationKind::kQ8Block32, rows, round_up(width, 32))),
+      .q8_256 =
+          carver.take(activation_bytes(ActivationKind::kQ8Block256, rows, round_up(width, 256)))};
+}
+
+uint64_t attention_bytes(const Program& program, const ContextSettings& settings,
+                         size_t n_threads) {
+  uint64_t most = 0;
+  for (const program::Step& step : program.main) {
+    const auto* attend = std::get_if<program::Attend>(&step.operation);
+    if (attend == nullptr) continue;
+    most = std::max<uint64_t>(most, attention_scratch_bytes({.n_heads = attend->n_heads,
+                                                             .n_kv_heads = attend->n_kv_heads,
+                                                             .head_dim = attend->head_dim,
+                                                             .max_positions = settings.n_positions,
+                                                             .max_tokens = settings.max_rows,
+                                                             .n_threads = n_threads}));
+  }
+  return most;
+}
+
+// KV first, so that its share of the arena is the carver's position after it.
+struct Layout {
+  uint64_t kv_bytes = 0;
+};
+
+Layout carve(Carver& carver, const Program& program, const ContextSettings& settings,
+             size_t n_threads, Context* context) {
+  Layout layout;
+  std::vector<KvCache> kvs;
+  for (const program::Kv& kv : program.kvs) {
+    const auto bytes = [&](TensorType type) {
+      return kv_bytes(type, kv.n_kv_heads, kv.head_dim, settings.n_positions);
+    };
+    kvs.push_back({.k = carver.take(bytes(settings.k_type)).data(),
+                   .v = carver.take(bytes(settings.v_type)).data(),
+                   .k_type = settings.k_type,
+                   .v_type = settings.v_type,
+                   .n_kv_heads = kv.n_kv_heads,
+                   .head_dim = kv.head_dim,
+                   .capacity = kv_capacity(settings.n_positions)});
+  }
+  layout.kv_bytes = carver.used();
+
+  std::vector<BufferView> buffers;
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const size_t width = program.buffers[i].width;
+    if (i == program.logits.value) {
+      BufferView logits = carver.take_floats(1, settings.max_logit_rows * width);
+      buffers.push_back({.data = logits.data, .width = width, .stride = width});
+    } else {
+      buffers.push_back(carver.take_floats(settings.max_rows, width));
+    }
+  }
+  const size_t widest = widest_buffer(program);
+  const InputArea shared = carve_input(carver, settings.max_rows, widest);
+  std::vector<InputArea> own;
+  for (size_t i = 0; i < n_threads; ++i) own.push_back(carve_input(carver, 1, widest));
+  const BufferView gate = carver.take_floats(settings.max_rows, widest);
+  const BufferView turned_q = carver.take_floats(settings.max_rows, widest);
+  std::vector<BufferView> angles;
+  for (const program::Rope& rope : program.ropes) {
+    angles.push_back(carver.take_floats(settings.max_rows, rope.n_rot));
+  }
+  const std::span<std::byte> attention = carver.take(attention_bytes(program, settings, n_threads));
+
+  if (context != nullptr) {
+    context->settings = settings;
+    context->buffers = std::move(buffers);
+    context->kvs = std::move(kvs);
+    context->shared_input = shared;
+    context->own_inputs = std::move(own);
+    context->gate = gate;
+    context->turned_q = turned_q;
+    context->angles = std::move(angles);
+    context->attention = attention;
+    context->logit_rows.reserve(settings.max_rows);
+  }
+  return layout;
+}
+
+}  // namespace
+
+backend::MemoryNeed Context::need(const Program& program, const ContextSettings& settings,
+                                  size_t n_threads) {
+  Carver carver(nullptr);
+  const Layout layout = carve(carver, program, settings, n_threads, nullptr);
+  return {.weight_bytes = 0,
+          .kv_bytes = layout.kv_bytes,
+          .scratch_bytes = carver.used() - layout.kv_bytes};
+}
+
+Result<std::unique_ptr<Context>> Context::create(const Program& program,
+                                                 const ContextSettings& settings,
+                                                 size_t n_threads) {
+  Carver measure(nullptr);
+  carve(measure, program, settings, n_threads, nullptr);
+  Result<AlignedBuffer> arena = AlignedBuffer::create(measure.used(), 4096);
+  if (!arena) return fail(std::move(arena).error().with("context"));
+  auto context = std::make_unique<Context>();
+  context->arena_ = std::move(*arena);
+  Carver carver(context->arena_.data());
+  carve(carver, program, settings, n_threads, context.get());
+  return context;
+}
+
+}  // namespace godwit::cpu

@@ -1,0 +1,59 @@
+// The memory of one sequence on the CPU: activations, KV, and the work areas of the threads. All
+// of it is allocated when the context is made; running a token allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/attention.h"
+#include "backend/cpu/kernel_table.h"
+#include "os/memory.h"
+#include "program/program.h"
+
+namespace godwit::cpu {
+
+// [rows, width] f32, rows `stride` floats apart.
+struct BufferView {
+  float* data = nullptr;
+  size_t width = 0;
+  size_t stride = 0;
+
+  [[nodiscard]] float* row(size_t i) const { return data + i * stride; }
+};
+
+// Where one step's input lies after the norm, and rounded to 8 bits; for `rows` rows.
+struct InputArea {
+  std::span<std::byte> normed;  // [rows, widest input] f32
+  std::span<std::byte> q8_32;   // activation_bytes(kQ8Block32, rows, widest input)
+  std::span<std::byte> q8_256;  // activation_bytes(kQ8Block256, rows, widest input)
+};
+
+class Context {
+ public:
+  [[nodiscard]] static backend::MemoryNeed need(const program::Program& program,
+                                                const backend::ContextSettings& settings,
+                                                size_t n_threads);
+  [[nodiscard]] static Result<std::unique_ptr<Context>> create(
+      const program::Program& program, const backend::ContextSettings& settings, size_t n_threads);
+
+  backend::ContextSettings settings;
+  std::vector<BufferView> buffers;    // indexed by BufferId
+  std::vector<KvCache> kvs;           // indexed by KvRef; keys already turned by RoPE
+  InputArea shared_input;             // max_rows rows, filled by all threads
+  std::vector<InputArea> own_inputs;  // per thread, one row
+  BufferView gate;                    // [max_rows, widest buffer]: gate, projections to be added
+  BufferView turned_q;                // [max_rows, widest buffer]: queries after RoPE
+  std::vector<BufferView> angles;     // indexed by RopeRef: [max_rows, n_rot] cosines, sines
+  std::span<std::byte> attention;     // work area of attention.h
+
+  // Of the last run.
+  size_t n_rows = 0;
+  std::vector<uint32_t> logit_rows;  // indices of the rows that want logits
+
+ private:
+  AlignedBuffer arena_;
+};
+
+}  // namespace godwit::cpu

@@ -1,0 +1,163 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <map>
+
+#include "backend/cpu/context.h"
+#include "backend/cpu/executor.h"
+#include "backend/cpu/kernel_table.h"
+#include "backend/cpu/packed_weights.h"
+#include "base/check.h"
+#include "program/access.h"
+
+namespace godwit::cpu {
+namespace {
+
+using backend::ContextId;
+using backend::ContextSettings;
+using program::BufferId;
+using program::Program;
+using program::Row;
+
+Status check_kv_type(TensorType type) {
+  if (kv_type_supported(type)) return {};
+  return fail("cpu: KV type {} is not supported; F32, F16 and BF16 are", tensor_type_name(type));
+}
+
+class CpuBackend final : public backend::Backend {
+ public:
+  CpuBackend(size_t n_threads, Isa isa) : pool_(n_threads), isa_(isa) {}
+
+  std::string_view name() const override { return "cpu"; }
+
+  std::string describe() const override {
+    return fmt::format("cpu, {} threads, {}, {}", pool_.size(), isa_name(isa_), processor_name());
+  }
+
+  Status supports(const program::Step& step) const override {
+    if (std::holds_alternative<program::Embed>(step.operation)) return {};
+    if (const auto* attend = std::get_if<program::Attend>(&step.operation)) {
+      if (attend->head_dim % 8 != 0 || attend->head_dim > kMaxHeadDim) {
+        return fail("cpu: heads of {} dimensions; expected a multiple of 8, at most {}",
+                    attend->head_dim, kMaxHeadDim);
+      }
+    }
+    for (const program::WeightRef& ref : program::access_of(step.operation).weights) {
+      if (ref.rows > 1 && find_matvec_kernel(ref.type, isa_) == nullptr) {
+        return fail("cpu: no kernel for type {}", tensor_type_name(ref.type));
+      }
+    }
+    return {};
+  }
+
+  Result<backend::MemoryNeed> memory_need(const Program& program,
+                                          const ContextSettings& settings) const override {
+    for (const TensorType type : {settings.k_type, settings.v_type}) {
+      if (Status s = check_kv_type(type); !s) return fail(s.error());
+    }
+    const Result<uint64_t> weights = PackedWeights::need(program);
+    if (!weights) return fail(weights.error());
+    backend::MemoryNeed need = Context::need(program, settings, pool_.size());
+    need.weight_bytes = *weights;
+    return need;
+  }
+
+  Status load(const Program& program, std::span<const std::span<const std::byte>> weights,
+              const backend::Progress& progress) override {
+    program_ = &program;
+    return weights_.pack(program, weights, isa_, pool_, progress);
+  }
+
+  Result<ContextId> make_context(const ContextSettings& settings) override {
+    for (const TensorType type : {settings.k_type, settings.v_type}) {
+      if (Status s = check_kv_type(type); !s) return fail(s.error());
+    }
+    Result<std::unique_ptr<Context>> context = Context::create(*program_, settings, pool_.size());
+    if (!context) return fail(std::move(context).error());
+    const ContextId id{next_context_++};
+    contexts_.emplace(id.value, std::move(*context));
+    return id;
+  }
+
+  void release_context(ContextId context) override { contexts_.erase(context.value); }
+
+  void run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
+    Context& context = find(id);
+    check_rows(context, rows);
+    context.n_rows = rows.size();
+    context.logit_rows.clear();
+    for (size_t t = 0; t < rows.size(); ++t) {
+      if (rows[t].wants_logits) context.logit_rows.push_back(static_cast<uint32_t>(t));
+    }
+    const Call call{.program = *program_,
+                    .weights = weights_,
+                    .ops = vector_ops(isa_),
+                    .isa = isa_,
+                    .pool = pool_,
+                    .context = context,
+                    .rows = rows};
+    pool_.run([&](size_t thread) { walk_steps(call, steps, thread); });
+  }
+
+  void read(ContextId id, BufferId buffer, std::span<float> out) const override {
+    const BufferView& view = find(id).buffers[buffer.value];
+    for (size_t t = 0; t < out.size() / view.width; ++t) {
+      std::copy_n(view.row(t), view.width, out.data() + t * view.width);
+    }
+  }
+
+  void write(ContextId id, BufferId buffer, std::span<const float> in) override {
+    const BufferView& view = find(id).buffers[buffer.value];
+    for (size_t t = 0; t < in.size() / view.width; ++t) {
+      std::copy_n(in.data() + t * view.width, view.width, view.row(t));
+    }
+  }
+
+  std::span<const float> logits(ContextId id) const override {
+    const Context& context = find(id);
+    const BufferView& view = context.buffers[program_->logits.value];
+    return {view.data, context.logit_rows.size() * view.width};
+  }
+
+ private:
+  void check_rows(const Context& context, std::span<const Row> rows) const {
+    size_t wanting = 0;
+    check(!rows.empty() && rows.size() <= context.settings.max_rows,
+          "more rows than the context was made for");
+    for (size_t t = 0; t < rows.size(); ++t) {
+      const Row& row = rows[t];
+      wanting += row.wants_logits ? 1 : 0;
+      check(row.position.value >= 0 &&
+                static_cast<uint64_t>(row.position.value) < context.settings.n_positions,
+            "position beyond the context");
+      check(t == 0 || row.position.value == rows[t - 1].position.value + 1,
+            "positions of a call are not consecutive");
+      check(row.token.value >= 0 && static_cast<uint64_t>(row.token.value) < program_->n_vocab,
+            "token outside the vocabulary");
+    }
+    check(wanting <= context.settings.max_logit_rows, "more logits than the context was made for");
+  }
+
+  Context& find(ContextId id) const {
+    const auto it = contexts_.find(id.value);
+    check(it != contexts_.end(), "no such context");
+    return *it->second;
+  }
+
+  ThreadPool pool_;
+  Isa isa_;
+  const Program* program_ = nullptr;
+  PackedWeights weights_;
+  std::map<uint32_t, std::unique_ptr<Context>> contexts_;
+  uint32_t next_context_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<backend::Backend>> make_cpu_backend(size_t n_threads) {
+  const Result<Isa> isa = chosen_isa();
+  if (!isa) return fail(isa.error());
+  return std::make_unique<CpuBackend>(n_threads, *isa);
+}
+
+}  // namespace godwit::cpu

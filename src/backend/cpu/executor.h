@@ -1,0 +1,30 @@
+// One thread's walk through the steps of a call. All threads of the pool walk together; each step
+// ends in a barrier. Rows of a weight are split over threads by tiles, so that no result depends on
+// how many threads there are.
+#pragma once
+
+#include <span>
+
+#include "backend/cpu/context.h"
+#include "backend/cpu/packed_weights.h"
+#include "backend/cpu/vector_ops.h"
+#include "os/thread_pool.h"
+#include "program/program.h"
+
+namespace godwit::cpu {
+
+// What all threads of a call share.
+struct Call {
+  const program::Program& program;
+  const PackedWeights& weights;
+  const VectorOps& ops;
+  Isa isa;
+  ThreadPool& pool;
+  Context& context;
+  std::span<const program::Row> rows;
+};
+
+// Runs steps [range.begin, range.end) as thread `thread` of call.pool. Called on every thread.
+void walk_steps(const Call& call, program::StepRange range, size_t thread);
+
+}  // namespace godwit::cpu

@@ -1,0 +1,14 @@
+// The read bandwidth of main memory on this machine now: the ceiling that every GB/s is set beside.
+#pragma once
+
+#include <cstddef>
+
+#include "base/result.h"
+
+namespace godwit {
+
+// GB/s (10^9) that `n_threads` threads reach together over a buffer far larger than the caches:
+// the best of a few passes, about a quarter of a second in all. Errors: memory.
+[[nodiscard]] Result<double> measure_read_bandwidth_gbps(size_t n_threads);
+
+}  // namespace godwit

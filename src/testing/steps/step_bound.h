@@ -1,0 +1,39 @@
+// How far a backend's step may lie from the oracle's, output by output, derived from the step's own
+// weights and inputs rather than chosen:
+//   8-bit activations: x is rounded at scale s = max|x| / 127 of its block, an error of variance
+//   s^2 / 12 per value; y = W x then errs by sigma = sqrt(sum w^2 s^2 / 12), and eight sigma bound
+//   it for all practical purposes (never more than the worst case, sum |w| s / 2);
+//   float arithmetic: 2e-5 of sum |w x|.
+// The step check of `godwit check` compares with it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "os/thread_pool.h"
+#include "program/program.h"
+
+namespace godwit::testing {
+
+struct StepContext {
+  const program::Program& program;
+  std::span<const std::span<const std::byte>> weights;  // file layout, by weight id
+  // Values that share one scale when the backend rounds activations for weights of a type; 0 where
+  // it does not round.
+  size_t (*activation_block)(TensorType type);
+  ThreadPool& pool;
+};
+
+// Values of a buffer of one row.
+using RowValues = std::vector<float>;
+
+// Bounds of each value of `output`, one row, given that row's inputs in the order of
+// access_of(step).reads. `attended_values_max` is max|v| over the positions attended, for Attend.
+[[nodiscard]] std::vector<double> step_bound(const StepContext& context,
+                                             const program::Operation& operation,
+                                             program::BufferId output,
+                                             std::span<const RowValues> inputs,
+                                             double attended_values_max);
+
+}  // namespace godwit::testing
