@@ -4,7 +4,9 @@
 // through the rendering, so that the tokenizer never takes it for special tokens.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,12 +16,13 @@
 namespace godwit::chat {
 
 struct RenderInput {
-  std::string messages_json;        // array of {"role", "content", ...} in the OpenAI format
-  std::string tools_json;           // array of tool definitions, or "" for none
-  std::string extra_json;           // object of further variables, or ""
-  std::string bos_token;
-  std::string eos_token;
+  std::string messages_json = {};  // array of {"role", "content", ...} in the OpenAI format
+  std::string tools_json = {};     // array of tool definitions, or "" for none
+  std::string extra_json = {};     // object of further variables, or ""
+  std::string bos_token = {};      // "" where the model has none
+  std::string eos_token = {};
   bool add_generation_prompt = true;
+  std::optional<std::int64_t> now_unix_s = {};  // for strftime_now; absent: the clock
 };
 
 class Template {

@@ -1,0 +1,77 @@
+// What one rendering may cost. Everything that loops or allocates pays here first, so that a
+// template without end, or one that doubles its text, stops early with a clear error instead of
+// taking the machine with it. Counted in total, never given back: simple, and a bound on time too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "chat/jinja/error.h"
+
+namespace godwit::chat::jinja {
+
+struct Limits {
+  std::uint64_t max_steps = 20'000'000;
+  std::uint64_t max_bytes = std::uint64_t{512} << 20;  // allocated by one rendering, in total
+  std::size_t max_output_bytes = std::size_t{64} << 20;
+  std::size_t max_depth = 400;  // nested evaluations: expressions, statements, macro calls
+};
+
+// Shared by parser and evaluator.
+inline constexpr std::size_t kMaxSourceBytes = std::size_t{1} << 20;
+inline constexpr int kMaxParseDepth = 100;
+// Containers in containers, whether from JSON or built by the template.
+inline constexpr std::size_t kMaxValueDepth = 100;
+// jinja2's sandbox draws the same line.
+inline constexpr std::int64_t kMaxRange = 100'000;
+
+class Budget {
+ public:
+  explicit Budget(const Limits& limits) : limits_(limits) {}
+
+  const Limits& limits() const { return limits_; }
+
+  void step(std::uint64_t n = 1) {
+    steps_ += n;
+    if (steps_ > limits_.max_steps) {
+      raise("rendering took more than {} steps", limits_.max_steps);
+    }
+  }
+
+  // Work that grows with a text's length: searches, comparisons, copies.
+  void scan(std::uint64_t bytes) { step(1 + bytes / 64); }
+
+  // Call before the memory is taken.
+  void allocate(std::uint64_t bytes) {
+    if (bytes > limits_.max_bytes || bytes_ > limits_.max_bytes - bytes) {
+      raise("rendering needed more than {} bytes of memory", limits_.max_bytes);
+    }
+    bytes_ += bytes;
+    step(bytes / 64);
+  }
+
+  // One level of nested evaluation for as long as it lives.
+  class Level {
+   public:
+    explicit Level(Budget& budget) : budget_(budget) {
+      if (budget_.depth_ >= budget_.limits_.max_depth) {
+        raise("nested more than {} levels deep", budget_.limits_.max_depth);
+      }
+      ++budget_.depth_;
+    }
+    ~Level() { --budget_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Budget& budget_;
+  };
+
+ private:
+  Limits limits_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::size_t depth_ = 0;
+};
+
+}  // namespace godwit::chat::jinja

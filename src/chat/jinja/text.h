@@ -1,0 +1,103 @@
+// A string of a template: immutable shared bytes, and which of them came from outside. The marks
+// follow the bytes through every operation; that is what keeps a user from writing special
+// tokens. Python counts code points, this type bytes: the offsets of the functions below say which.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/marked_text.h"
+#include "chat/jinja/budget.h"
+
+namespace godwit::chat::jinja {
+
+class Text {
+ public:
+  Text() = default;
+  // Unmarked: the template's own words.
+  explicit Text(std::string_view plain);
+  explicit Text(MarkedText marked);
+  // Every byte marked.
+  static Text from_user(std::string_view bytes);
+
+  std::string_view view() const { return data_ ? std::string_view(data_->text) : ""; }
+  std::size_t size() const { return view().size(); }
+  bool empty() const { return view().empty(); }
+  bool has_marks() const { return data_ && !data_->user_ranges.empty(); }
+  const std::vector<TextRange>& marks() const;
+  // One byte is one code point.
+  bool is_ascii() const { return ascii_; }
+
+  // Number of code points.
+  std::size_t length() const;
+  // Byte offset of a code point; length() gives size().
+  std::size_t offset_of(std::size_t code_point) const;
+  // Number of code points before a byte offset.
+  std::size_t index_of(std::size_t offset) const;
+
+ private:
+  std::shared_ptr<const MarkedText> data_;
+  bool ascii_ = true;
+};
+
+// Puts a text together from pieces, paying the budget for every byte before it is copied.
+class TextBuilder {
+ public:
+  explicit TextBuilder(Budget& budget) : budget_(&budget) {}
+
+  void append(const Text& text) { append(text, 0, text.size()); }
+  // Bytes [begin, end) with their marks.
+  void append(const Text& text, std::size_t begin, std::size_t end);
+  void append_plain(std::string_view bytes);
+  void append_user(std::string_view bytes);
+  void append_as(std::string_view bytes, bool user) {
+    user ? append_user(bytes) : append_plain(bytes);
+  }
+
+  std::size_t size() const { return out_.text.size(); }
+  Text finish() { return Text(std::move(out_)); }
+  MarkedText finish_marked() { return std::move(out_); }
+
+ private:
+  void mark(std::size_t begin, std::size_t end);
+
+  Budget* budget_;
+  MarkedText out_;
+};
+
+// Walks a text code point by code point. Bytes that are not UTF-8 count as one each.
+class CodePoints {
+ public:
+  explicit CodePoints(const Text& text) : text_(text), view_(text.view()) {}
+
+  bool done() const { return begin_ >= view_.size(); }
+  void next();
+  char32_t value() const { return value_; }
+  std::string_view bytes() const { return view_.substr(begin_, end_ - begin_); }
+  std::size_t begin() const { return begin_; }
+  std::size_t end() const { return end_; }
+  bool user() const { return user_; }
+  // Call before the first value(): loads the first code point.
+  CodePoints& start() {
+    load();
+    return *this;
+  }
+
+ private:
+  void load();
+
+  const Text& text_;
+  std::string_view view_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::size_t range_ = 0;  // first marked range that ends after begin_
+  char32_t value_ = 0;
+  bool user_ = false;
+};
+
+Text substring(Budget& budget, const Text& text, std::size_t begin, std::size_t end);
+
+}  // namespace godwit::chat::jinja

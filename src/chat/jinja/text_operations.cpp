@@ -1,0 +1,293 @@
+#include "chat/jinja/text_operations.h"
+
+#include <algorithm>
+
+#include "chat/jinja/unicode.h"
+
+namespace godwit::chat::jinja {
+
+namespace {
+
+// Byte offsets where code points begin, and the end.
+std::vector<std::size_t> boundaries(Budget& budget, const Text& text) {
+  budget.allocate((text.size() + 1) * sizeof(std::size_t));
+  std::vector<std::size_t> out;
+  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+    out.push_back(at.begin());
+  }
+  out.push_back(text.size());
+  return out;
+}
+
+bool is_cased(char32_t c) {
+  std::string upper;
+  std::string lower;
+  append_upper(upper, c);
+  append_lower(lower, c);
+  return upper != lower;
+}
+
+std::vector<Text> split_at_space(Budget& budget, const Text& text, std::int64_t limit) {
+  std::vector<Text> out;
+  std::size_t word = std::string_view::npos;
+  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+    if (is_space(at.value())) {
+      if (word != std::string_view::npos) {
+        out.push_back(substring(budget, text, word, at.begin()));
+        word = std::string_view::npos;
+      }
+    } else if (word == std::string_view::npos) {
+      word = at.begin();
+      if (limit >= 0 && out.size() >= static_cast<std::size_t>(limit)) {
+        out.push_back(
+            strip(budget, substring(budget, text, word, text.size()), Side::kRight, nullptr));
+        return out;
+      }
+    }
+    budget.step();
+  }
+  if (word != std::string_view::npos) {
+    out.push_back(substring(budget, text, word, text.size()));
+  }
+  return out;
+}
+
+std::vector<Text> rsplit_at_space(Budget& budget, const Text& text, std::int64_t limit) {
+  const std::vector<std::size_t> at = boundaries(budget, text);
+  const auto space = [&](std::size_t i) {
+    return is_space(decode_utf8(text.view().substr(at[i])).value);
+  };
+  std::vector<Text> out;
+  std::size_t end = at.size() - 1;
+  while (true) {
+    for (; end > 0 && space(end - 1); --end) {
+    }
+    if (end == 0) {
+      break;
+    }
+    if (limit >= 0 && out.size() >= static_cast<std::size_t>(limit)) {
+      out.push_back(strip(budget, substring(budget, text, 0, at[end]), Side::kLeft, nullptr));
+      break;
+    }
+    std::size_t begin = end;
+    for (; begin > 0 && !space(begin - 1); --begin) {
+    }
+    budget.step();
+    out.push_back(substring(budget, text, at[begin], at[end]));
+    end = begin;
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+std::vector<Text> split_at(Budget& budget, const Text& text, std::string_view separator,
+                           std::int64_t limit) {
+  std::vector<Text> out;
+  std::size_t begin = 0;
+  while (limit < 0 || out.size() < static_cast<std::size_t>(limit)) {
+    const std::size_t cut = text.view().find(separator, begin);
+    if (cut == std::string_view::npos) {
+      break;
+    }
+    budget.allocate(sizeof(Text));
+    out.push_back(substring(budget, text, begin, cut));
+    begin = cut + separator.size();
+  }
+  out.push_back(substring(budget, text, begin, text.size()));
+  return out;
+}
+
+std::vector<Text> rsplit_at(Budget& budget, const Text& text, std::string_view separator,
+                            std::int64_t limit) {
+  std::vector<Text> out;
+  std::size_t end = text.size();
+  while (limit < 0 || out.size() < static_cast<std::size_t>(limit)) {
+    const std::size_t cut = text.view().substr(0, end).rfind(separator);
+    if (cut == std::string_view::npos) {
+      break;
+    }
+    budget.allocate(sizeof(Text));
+    out.push_back(substring(budget, text, cut + separator.size(), end));
+    end = cut;
+  }
+  out.push_back(substring(budget, text, 0, end));
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+bool begins_title_word(char32_t c) {
+  return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+}
+
+}  // namespace
+
+Text strip(Budget& budget, const Text& text, Side side, const Text* characters) {
+  const std::vector<std::size_t> at = boundaries(budget, text);
+  std::vector<char32_t> set;
+  if (characters) {
+    for (CodePoints c = CodePoints(*characters).start(); !c.done(); c.next()) {
+      set.push_back(c.value());
+    }
+    std::sort(set.begin(), set.end());
+  }
+  const auto strips = [&](std::size_t i) {
+    const char32_t c = decode_utf8(text.view().substr(at[i])).value;
+    return characters ? std::binary_search(set.begin(), set.end(), c) : is_space(c);
+  };
+  std::size_t begin = 0;
+  std::size_t end = at.size() - 1;
+  while (side != Side::kRight && begin < end && strips(begin)) {
+    ++begin;
+  }
+  while (side != Side::kLeft && begin < end && strips(end - 1)) {
+    --end;
+  }
+  return substring(budget, text, at[begin], at[end]);
+}
+
+Text replace(Budget& budget, const Text& text, const Text& old, const Text& with,
+             std::int64_t count) {
+  budget.scan(text.size());
+  TextBuilder out(budget);
+  std::size_t from = 0;
+  for (std::int64_t done = 0; count < 0 || done < count; ++done) {
+    budget.step();
+    if (old.empty()) {  // Python puts the new text before every code point and at the end
+      out.append(with);
+      if (from >= text.size()) {
+        return out.finish();
+      }
+      const Decoded decoded = decode_utf8(text.view().substr(from));
+      out.append(text, from, from + static_cast<std::size_t>(decoded.length));
+      from += static_cast<std::size_t>(decoded.length);
+      continue;
+    }
+    const std::size_t found = text.view().find(old.view(), from);
+    if (found == std::string_view::npos) {
+      break;
+    }
+    out.append(text, from, found);
+    out.append(with);
+    from = found + old.size();
+  }
+  out.append(text, from, text.size());
+  return out.finish();
+}
+
+std::vector<Text> split(Budget& budget, const Text& text, const Text* separator, SplitFrom from,
+                        std::int64_t limit) {
+  budget.scan(text.size());
+  if (!separator) {
+    return from == SplitFrom::kLeft ? split_at_space(budget, text, limit)
+                                    : rsplit_at_space(budget, text, limit);
+  }
+  if (separator->empty()) {
+    raise("empty separator");
+  }
+  return from == SplitFrom::kLeft ? split_at(budget, text, separator->view(), limit)
+                                  : rsplit_at(budget, text, separator->view(), limit);
+}
+
+std::vector<Text> split_lines(Budget& budget, const Text& text, LineEnds ends) {
+  budget.scan(text.size());
+  std::vector<Text> out;
+  std::size_t begin = 0;
+  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+    if (!is_line_end(at.value())) {
+      continue;
+    }
+    const std::size_t end = at.begin();
+    if (at.value() == '\r' && text.view().substr(at.end(), 1) == "\n") {
+      at.next();
+    }
+    budget.allocate(sizeof(Text));
+    out.push_back(substring(budget, text, begin, ends == LineEnds::kKeep ? at.end() : end));
+    begin = at.end();
+  }
+  if (begin < text.size()) {
+    out.push_back(substring(budget, text, begin, text.size()));
+  }
+  return out;
+}
+
+Text join(Budget& budget, const Text& separator, const std::vector<Text>& parts) {
+  TextBuilder out(budget);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    budget.step();
+    if (i > 0) {
+      out.append(separator);
+    }
+    out.append(parts[i]);
+  }
+  return out.finish();
+}
+
+Text change_case(Budget& budget, const Text& text, Case to) {
+  TextBuilder out(budget);
+  bool in_word = false;
+  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+    const char32_t c = at.value();
+    std::string changed;
+    const bool starts = to == Case::kTitle ? !in_word : at.begin() == 0;
+    if (to == Case::kUpper || (to == Case::kSwap && is_lower(c))) {
+      append_upper(changed, c);
+    } else if ((to == Case::kTitle || to == Case::kCapitalize) && starts) {
+      append_title(changed, c);
+    } else if (to != Case::kSwap || is_upper(c)) {
+      append_lower(changed, c);
+    } else {
+      changed = at.bytes();
+    }
+    in_word = to == Case::kTitle && is_cased(c);
+    out.append_as(changed, at.user());
+  }
+  return out.finish();
+}
+
+Text title_filter(Budget& budget, const Text& text) {
+  TextBuilder out(budget);
+  bool starts = true;
+  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+    std::string changed;
+    starts ? append_upper(changed, at.value()) : append_lower(changed, at.value());
+    starts = begins_title_word(at.value());
+    out.append_as(changed, at.user());
+  }
+  return out.finish();
+}
+
+Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Align align) {
+  budget.scan(text.size());
+  const auto length = static_cast<std::int64_t>(text.length());
+  if (fill.length() != 1) {
+    raise("The fill character must be exactly one character long");
+  }
+  if (width <= length) {
+    return text;
+  }
+  const std::int64_t missing = width - length;
+  // str.center puts the odd one on the left where the width is odd.
+  const std::int64_t left = align == Align::kLeft    ? 0
+                            : align == Align::kRight ? missing
+                                                     : missing / 2 + (missing & width & 1);
+  TextBuilder out(budget);
+  for (std::int64_t i = 0; i < left; ++i) {
+    out.append(fill);
+  }
+  out.append(text);
+  for (std::int64_t i = left; i < missing; ++i) {
+    out.append(fill);
+  }
+  return out.finish();
+}
+
+Text reversed(Budget& budget, const Text& text) {
+  const std::vector<std::size_t> at = boundaries(budget, text);
+  TextBuilder out(budget);
+  for (std::size_t i = at.size() - 1; i > 0; --i) {
+    out.append(text, at[i - 1], at[i]);
+  }
+  return out.finish();
+}
+
+}  // namespace godwit::chat::jinja
