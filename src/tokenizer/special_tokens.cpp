@@ -60,9 +60,10 @@ int32_t SpecialTokens::longest_allowed(const Match& match, Specials specials,
                                        std::span<const TextRange> user_ranges) const {
   for (int32_t at = match.node; at > 0; at = node(at).parent) {
     if (node(at).token < 0) continue;
-    const bool recognised =
-        specials == Specials::kParse || token_at(at).recognised == Recognised::kAlways;
-    if (recognised && !touches_any(range({match.begin, at}), user_ranges)) return at;
+    const Recognised recognised = token_at(at).recognised;
+    if (recognised == Recognised::kWhenParsing && specials == Specials::kText) continue;
+    if (recognised == Recognised::kEverywhere) return at;
+    if (!touches_any(range({match.begin, at}), user_ranges)) return at;
   }
   return -1;
 }

@@ -18,8 +18,9 @@ namespace godwit::tokenizer {
 
 // When the text of a special token means the token.
 enum class Recognised {
-  kAlways,       // user-defined tokens
-  kWhenParsing,  // control and unknown tokens: only with Specials::kParse
+  kEverywhere,       // user-defined white space, which can forge nothing: in user ranges as well
+  kOutsideUserText,  // other user-defined tokens
+  kWhenParsing,      // control and unknown tokens: there, and only with Specials::kParse
 };
 
 struct SpecialToken {
@@ -39,7 +40,7 @@ class SpecialTokens {
   explicit SpecialTokens(std::span<const SpecialToken> tokens);  // ascending ids
 
   // The fragments of `text` in order, together all of it. A token that would touch a user range
-  // is text. `user_ranges` are ascending and disjoint.
+  // is text, unless it is recognised everywhere. `user_ranges` are ascending and disjoint.
   [[nodiscard]] std::vector<Fragment> partition(std::string_view text, Specials specials,
                                                 std::span<const TextRange> user_ranges) const;
 

@@ -41,7 +41,7 @@ TEST(SpecialTokens, GiveLongerTokensTheFirstChoiceAnywhere) {
 
 TEST(SpecialTokens, RecogniseControlTokensOnlyWhenParsing) {
   const std::vector<SpecialToken> tokens{{{0}, "<x>", Recognised::kWhenParsing},
-                                         {{1}, "<y>", Recognised::kAlways},
+                                         {{1}, "<y>", Recognised::kOutsideUserText},
                                          {{2}, "<y><x>", Recognised::kWhenParsing}};
   const SpecialTokens specials(tokens);
   const std::string_view text = "<x><y><x>";
@@ -59,6 +59,12 @@ TEST(SpecialTokens, StayTextWhereTheyTouchAUserRange) {
   EXPECT_EQ(partition(specials, text, {{2, 4}}), "[<x><x>](0)") << "half of two";
   EXPECT_EQ(partition(specials, text, {{0, 1}, {8, 9}}), "[<x>](0)[<x>]");
   EXPECT_EQ(partition(specials, text, {{0, 9}}), "[<x><x><x>]");
+}
+
+TEST(SpecialTokens, AreRecognisedInUserRangesWhereTheyCanForgeNothing) {
+  const std::vector<SpecialToken> tokens{{{0}, "   ", Recognised::kEverywhere}, {{1}, "<x>"}};
+  const SpecialTokens specials(tokens);
+  EXPECT_EQ(partition(specials, "a   <x>", {{0, 7}}), "[a](0)[<x>]");
 }
 
 // llama.cpp's way: token after token, longest first, each cutting what text is left.

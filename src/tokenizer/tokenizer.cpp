@@ -9,6 +9,7 @@
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/token_roles.h"
+#include "tokenizer/utf8.h"
 #include "tokenizer/vocab.h"
 
 namespace godwit::tokenizer {
@@ -60,22 +61,32 @@ bool is_hidden(TokenKind kind) {
   return kind == TokenKind::kControl || kind == TokenKind::kUnknown;
 }
 
+Recognised when_recognised(std::string_view text, TokenKind kind) {
+  if (is_hidden(kind)) return Recognised::kWhenParsing;
+  const bool is_space = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return is_space ? Recognised::kEverywhere : Recognised::kOutsideUserText;
+}
+
 SpecialTokens make_specials(const Vocab& vocab, const TokenRoles& roles) {
   std::vector<SpecialToken> specials;
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    const std::string_view text = vocab.tokens[i];
     const TokenKind kind = roles.kinds[i];
-    if (vocab.tokens[i].empty() || !(is_hidden(kind) || kind == TokenKind::kUserDefined)) continue;
-    specials.push_back({TokenId{static_cast<int32_t>(i)}, vocab.tokens[i],
-                        is_hidden(kind) ? Recognised::kWhenParsing : Recognised::kAlways});
+    if (text.empty() || !(is_hidden(kind) || kind == TokenKind::kUserDefined)) continue;
+    specials.push_back({TokenId{static_cast<int32_t>(i)}, text, when_recognised(text, kind)});
   }
   return SpecialTokens(specials);
 }
 
-// What merging may end in: no control token, whatever merges a file holds, so that plain text
-// never becomes one.
-MergeTable::Ids without_hidden(MergeTable::Ids ids, const TokenRoles& roles) {
+// What plain text may become: no special token, whatever the merges spell. Outside user ranges
+// nothing is lost by that, since no special text is left there. A user-defined token of a single
+// character stays: it may be the only one its byte has.
+MergeTable::Ids plain_words(MergeTable::Ids ids, const TokenRoles& roles) {
   std::erase_if(ids, [&](const auto& entry) {
-    return is_hidden(roles.kinds[static_cast<size_t>(entry.second)]);
+    const auto& [text, id] = entry;
+    const TokenKind kind = roles.kinds[static_cast<size_t>(id)];
+    const bool is_character = next_utf8(text).bytes == text.size();
+    return is_hidden(kind) || (kind == TokenKind::kUserDefined && !is_character);
   });
   return ids;
 }
@@ -165,7 +176,7 @@ Result<Tokenizer> Tokenizer::from_vocab(Vocab vocab) {
   if (!adds_bos) return fail(adds_bos.error());
 
   SpecialTokens specials = make_specials(vocab, *roles);
-  MergeTable::Ids words = without_hidden(*ids, *roles);
+  MergeTable::Ids words = plain_words(*ids, *roles);
   const auto n_tokens = static_cast<int32_t>(vocab.tokens.size());
   MergeTable merges(words, n_tokens, vocab.merges);
   std::vector<std::string> bytes;

@@ -59,6 +59,14 @@ TEST(Tokenizer, KeepsSpecialTextInUserRangesAsText) {
   }
 }
 
+// llama-bpe looks words up whole, and "<|" is a word: a user-defined token must not come out.
+TEST(Tokenizer, FindsNoUserDefinedTokenByLookingUpAWord) {
+  const Tokenizer tokenizer = make(small_vocab("llama-bpe"));
+  const std::vector<TokenId> ids = tokenizer.encode(MarkedText{"<|", {{0, 2}}}, AddBos::kNever);
+  EXPECT_EQ(texts(tokenizer, ids), (Texts{"<", "|"}));
+  EXPECT_EQ(encode(tokenizer, "<|", Specials::kText), Texts{"<|"});
+}
+
 TEST(Tokenizer, RecognisesNothingThatOnlyTouchesAUserRange) {
   const Tokenizer tokenizer = make(small_vocab("gpt-2"));
   const TokenId end = tokenizer.find("<|im_end|>");
