@@ -9,16 +9,12 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/cpu/attention_table.h"
 #include "base/bits.h"
 #include "base/tensor_type.h"
 #include "os/cpu_features.h"
 
 namespace godwit::cpu {
-
-inline constexpr size_t kAttentionBlock = 256;  // positions
-inline constexpr size_t kMaxHeadDim = 512;
-// Positions of one K tile: one position per dword lane of a 512-bit register, as in weights.
-inline constexpr size_t kKvTile = 16;
 
 // The keys and values of one layer. Types: F32, F16, BF16, separately.
 //   K: [n_kv_heads][capacity / 16][head_dim][16 positions], V: [n_kv_heads][capacity][head_dim];

@@ -11,8 +11,8 @@ namespace godwit::cpu {
 namespace {
 
 struct Avx2Lanes {
-  static constexpr int kColumns = 1;
-  static constexpr int kColumnsOfOneRow = 4;
+  // Vectors beside each other in a register tile of so many rows (attention_body.h).
+  static constexpr size_t columns(size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 
   __m256 a;
   __m256 b;

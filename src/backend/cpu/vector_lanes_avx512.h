@@ -11,8 +11,8 @@ namespace godwit::cpu {
 namespace {
 
 struct Avx512Lanes {
-  static constexpr int kColumns = 4;
-  static constexpr int kColumnsOfOneRow = 8;
+  // Vectors beside each other in a register tile of so many rows (attention_body.h).
+  static constexpr size_t columns(size_t rows) { return rows <= 2 ? 8 : 4; }
 
   __m512 v;
 

@@ -14,9 +14,8 @@ namespace godwit::cpu {
 namespace {
 
 struct GenericLanes {
-  // Widths of the register tiles in attention_body.h: vectors beside each other.
-  static constexpr int kColumns = 1;
-  static constexpr int kColumnsOfOneRow = 1;
+  // Vectors beside each other in a register tile of so many rows (attention_body.h).
+  static constexpr size_t columns(size_t /*rows*/) { return 1; }
 
   float v[16];
 

@@ -1,0 +1,367 @@
+// The attention kernels in terms of sixteen lanes (vector_lanes_*.h). Included once by each
+// attention_<isa>.cpp. Unnamed namespace as in isa_rows.h.
+//
+// Computes: for each row (query head of a token) and one block of positions j in [begin, end):
+//   s_j = scale * sum_d q_d K_jd, softcapped; m = max s; l = sum exp(s_j - m);
+//   acc_d = sum_j exp(s_j - m) V_jd. Then merges blocks: states with a common maximum.
+// Shapes and types: attention_table.h; K and V f32, f16 or bf16, all arithmetic f32.
+// Preconditions: K tiles are readable to the end of the last tile touched; V to the last position;
+//   what K holds outside [begin, end) has no influence, whatever it is. attention.cpp keeps them.
+// Bytes moved: K and V of the block once for all rows: 2 * positions * head_dim * element bytes;
+//   a block (64 KiB of f16 at head_dim 128) stays in the second-level cache between passes.
+// Work split: rows in register tiles of up to 4, against 1 to 8 vectors of positions (scores) or
+//   of dimensions (accumulation).
+// Arithmetic: exact. A score is one chain of fma in order of d, an accumulator one chain in order
+//   of positions, l sixteen lanes by position mod 16, then halved; exp: vector_exp.h. None of it
+//   depends on which rows are computed together.
+// Synchronisation: none.
+// Reference: GenericLanes; tested against softmax attention in double precision.
+// Tried and rejected: K by position with lanes over d: needs a sum across lanes per score.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/attention_table.h"
+#include "backend/cpu/vector_exp.h"
+
+namespace godwit::cpu {
+namespace {
+
+template <class L>
+struct F32Elements {
+  using Element = float;
+  [[gnu::always_inline]] static L load(const float* p, size_t n) { return L::load(p, n); }
+};
+template <class L>
+struct F16Elements {
+  using Element = uint16_t;
+  [[gnu::always_inline]] static L load(const uint16_t* p, size_t n) { return L::load_f16(p, n); }
+};
+template <class L>
+struct Bf16Elements {
+  using Element = uint16_t;
+  [[gnu::always_inline]] static L load(const uint16_t* p, size_t n) { return L::load_bf16(p, n); }
+};
+
+// How many of n rows to take next, so that no tile of one row is left over where avoidable.
+[[gnu::always_inline]] inline size_t next_rows(size_t n) {
+  if (n <= 4) return n;
+  return n == 5 || n == 6 ? 3 : 4;
+}
+
+// Calls body.template run<kRows>(first_row) for register tiles of rows [0, n).
+template <class Body>
+[[gnu::always_inline]] inline void for_row_tiles(size_t n, const Body& body) {
+  size_t row = 0;
+  while (row < n) {
+    const size_t take = next_rows(n - row);
+    switch (take) {
+      case 1:
+        body.template run<1>(row);
+        break;
+      case 2:
+        body.template run<2>(row);
+        break;
+      case 3:
+        body.template run<3>(row);
+        break;
+      default:
+        body.template run<4>(row);
+        break;
+    }
+    row += take;
+  }
+}
+
+template <class L, class E>
+struct Scores {
+  using Element = typename E::Element;
+
+  // kRows x kTiles x 16 scores, from K tile `tile` on.
+  template <size_t kRows, size_t kTiles>
+  static void multiply(const BlockJob& job, size_t first_row, size_t tile) {
+    const size_t dim = job.head_dim;
+    const Element* const k = static_cast<const Element*>(job.k) + tile * dim * kKvTile;
+    const float* q[kRows];
+    L sum[kRows][kTiles];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      q[r] = job.rows[first_row + r].q;
+#pragma GCC unroll 8
+      for (size_t c = 0; c < kTiles; ++c) sum[r][c] = L::zero();
+    }
+    for (size_t d = 0; d < dim; ++d) {
+      L key[kTiles];
+#pragma GCC unroll 8
+      for (size_t c = 0; c < kTiles; ++c) {
+        key[c] = E::load(k + (c * dim + d) * kKvTile, kKvTile);
+      }
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) {
+        const L query = L::splat(q[r][d]);
+#pragma GCC unroll 8
+        for (size_t c = 0; c < kTiles; ++c) sum[r][c] = L::fma(query, key[c], sum[r][c]);
+      }
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      float* const out = job.scores + (first_row + r) * kAttentionBlock;
+#pragma GCC unroll 8
+      for (size_t c = 0; c < kTiles; ++c) {
+        L::store(sum[r][c], out + (tile + c) * kKvTile, kKvTile);
+      }
+    }
+  }
+
+  // kTiles tiles at a time for all rows, so that K comes from the first-level cache for all but the
+  // first.
+  template <size_t kTiles>
+  struct Columns {
+    const BlockJob& job;
+    size_t tile;
+    template <size_t kRows>
+    [[gnu::always_inline]] void run(size_t row) const {
+      multiply_columns<kRows>(job, row, tile, kTiles);
+    }
+  };
+  template <size_t kRows>
+  [[gnu::always_inline]] static void multiply_columns(const BlockJob& job, size_t row, size_t tile,
+                                                      size_t n_tiles) {
+    constexpr size_t kMost = L::columns(kRows);
+    size_t c = 0;
+    if constexpr (kMost >= 8) {
+      for (; c + 8 <= n_tiles; c += 8) multiply<kRows, 8>(job, row, tile + c);
+    }
+    if constexpr (kMost >= 4) {
+      for (; c + 4 <= n_tiles; c += 4) multiply<kRows, 4>(job, row, tile + c);
+    }
+    if constexpr (kMost >= 2) {
+      for (; c + 2 <= n_tiles; c += 2) multiply<kRows, 2>(job, row, tile + c);
+    }
+    for (; c < n_tiles; ++c) multiply<kRows, 1>(job, row, tile + c);
+  }
+
+  static void run(const BlockJob& job) {
+    size_t begin = kAttentionBlock;
+    size_t end = 0;
+    for (size_t r = 0; r < job.n_rows; ++r) {
+      begin = job.rows[r].begin < begin ? job.rows[r].begin : begin;
+      end = job.rows[r].end > end ? job.rows[r].end : end;
+    }
+    size_t tile = begin / kKvTile;
+    const size_t last = (end + kKvTile - 1) / kKvTile;
+    constexpr size_t kAtOnce = L::columns(1);
+    for (; tile + kAtOnce <= last; tile += kAtOnce) {
+      for_row_tiles(job.n_rows, Columns<kAtOnce>{job, tile});
+    }
+    for (; tile < last; ++tile) for_row_tiles(job.n_rows, Columns<1>{job, tile});
+  }
+};
+
+template <class L, class E>
+struct Accumulation {
+  using Element = typename E::Element;
+
+  struct Range {
+    size_t begin;
+    size_t end;
+  };
+
+  // acc[d] += p_j V_jd for positions j of the range in order, kRows rows, kVectors vectors of
+  // dimensions from d on; the last holds `last` of 16.
+  template <size_t kRows, size_t kVectors>
+  static void multiply(const BlockJob& job, size_t first_row, Range range, size_t d, size_t last) {
+    const Element* const v = static_cast<const Element*>(job.v) + d;
+    const float* p[kRows];
+    float* acc[kRows];
+    L sum[kRows][kVectors];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      const size_t row = first_row + r;
+      p[r] = job.scores + row * kAttentionBlock;
+      acc[r] = job.rows[row].partial + kPartialAcc + d;
+#pragma GCC unroll 8
+      for (size_t c = 0; c < kVectors; ++c) sum[r][c] = L::load(acc[r] + 16 * c, 16);
+    }
+    for (size_t j = range.begin; j < range.end; ++j) {
+      const Element* const row = v + j * job.head_dim;
+      L weight[kRows];
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) weight[r] = L::splat(p[r][j]);
+#pragma GCC unroll 8
+      for (size_t c = 0; c < kVectors; ++c) {
+        const L value = E::load(row + 16 * c, c + 1 < kVectors ? 16 : last);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kRows; ++r) sum[r][c] = L::fma(weight[r], value, sum[r][c]);
+      }
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (size_t c = 0; c < kVectors; ++c) L::store(sum[r][c], acc[r] + 16 * c, 16);
+    }
+  }
+
+  // Dimensions [d, d_end), as many vectors at a time as registers hold.
+  template <size_t kRows>
+  static void multiply_rows(const BlockJob& job, size_t row, Range range, size_t d, size_t d_end) {
+    if (range.begin >= range.end) return;
+    constexpr size_t kMost = L::columns(kRows);
+    if constexpr (kMost >= 8) {
+      for (; d + 128 <= d_end; d += 128) multiply<kRows, 8>(job, row, range, d, 16);
+    }
+    if constexpr (kMost >= 4) {
+      for (; d + 64 <= d_end; d += 64) multiply<kRows, 4>(job, row, range, d, 16);
+    }
+    if constexpr (kMost >= 2) {
+      for (; d + 32 <= d_end; d += 32) multiply<kRows, 2>(job, row, range, d, 16);
+    }
+    for (; d + 16 <= d_end; d += 16) multiply<kRows, 1>(job, row, range, d, 16);
+    if (d < d_end) multiply<kRows, 1>(job, row, range, d, d_end - d);
+  }
+
+  // Rows see different positions at the ends of their ranges; what they share is done together.
+  // Each still goes through its own in order, so it cannot tell.
+  struct Dimensions {
+    const BlockJob& job;
+    size_t d;
+    size_t d_end;
+
+    template <size_t kRows>
+    [[gnu::always_inline]] void run(size_t first) const {
+      Range shared = {0, kAttentionBlock};
+      for (size_t r = first; r < first + kRows; ++r) {
+        const BlockRow& row = job.rows[r];
+        shared.begin = row.begin > shared.begin ? row.begin : shared.begin;
+        shared.end = row.end < shared.end ? row.end : shared.end;
+      }
+      if (shared.begin >= shared.end) shared = {kAttentionBlock, kAttentionBlock};
+      for (size_t r = first; r < first + kRows; ++r) {
+        const BlockRow& row = job.rows[r];
+        const size_t end = row.end < shared.begin ? row.end : shared.begin;
+        multiply_rows<1>(job, r, {row.begin, end}, d, d_end);
+      }
+      multiply_rows<kRows>(job, first, shared, d, d_end);
+      for (size_t r = first; r < first + kRows; ++r) {
+        multiply_rows<1>(job, r, {shared.end, job.rows[r].end}, d, d_end);
+      }
+    }
+  };
+
+  static void run(const BlockJob& job) {
+    for (size_t r = 0; r < job.n_rows; ++r) {
+      float* const acc = job.rows[r].partial + kPartialAcc;
+      for (size_t d = 0; d < job.head_dim; d += 16) L::store(L::zero(), acc + d, 16);
+    }
+    // A slice of dimensions of all positions fits the first-level cache and serves all rows; few
+    // rows want a wider one, for more chains side by side.
+    const size_t slice = job.n_rows <= 2 ? 128 : 64;
+    for (size_t d = 0; d < job.head_dim; d += slice) {
+      const size_t d_end = d + slice < job.head_dim ? d + slice : job.head_dim;
+      for_row_tiles(job.n_rows, Dimensions{job, d, d_end});
+    }
+  }
+};
+
+template <class L>
+struct Softmax {
+  // softcap * tanh(s / softcap), tanh(x) = 1 - 2 / (exp(2x) + 1).
+  [[gnu::always_inline]] static L capped(L s, L softcap) {
+    const L twice = L::mul(L::div(s, softcap), L::splat(2.0f));
+    const L e = L::add(exp_lanes(twice), L::splat(1.0f));
+    return L::mul(L::sub(L::splat(1.0f), L::div(L::splat(2.0f), e)), softcap);
+  }
+
+  static void run_row(const BlockJob& job, const BlockRow& row, float* scores) {
+    const size_t begin = row.begin / kKvTile * kKvTile;
+    const size_t end = (row.end + kKvTile - 1) / kKvTile * kKvTile;
+    const L scale = L::splat(job.scale);
+    for (size_t j = begin; j < end; j += 16) {
+      L s = L::mul(L::load(scores + j, 16), scale);
+      if (job.softcap != 0.0f) s = capped(s, L::splat(job.softcap));
+      L::store(s, scores + j, 16);
+    }
+    constexpr float kNever = -__builtin_inff();
+    for (size_t j = begin; j < row.begin; ++j) scores[j] = kNever;
+    for (size_t j = row.end; j < end; ++j) scores[j] = kNever;
+
+    L most = L::splat(kNever);
+    for (size_t j = begin; j < end; j += 16) most = L::max(most, L::load(scores + j, 16));
+    const float max = L::largest(most);
+    // With every score minus infinity there is no mass: exp(-inf - 0) = 0 throughout.
+    const L base = L::splat(max == kNever ? 0.0f : max);
+    L sum = L::zero();
+    for (size_t j = begin; j < end; j += 16) {
+      const L p = exp_lanes(L::sub(L::load(scores + j, 16), base));
+      sum = L::add(sum, p);
+      L::store(p, scores + j, 16);
+    }
+    row.partial[0] = max;
+    row.partial[1] = L::sum(sum);
+  }
+
+  static void run(const BlockJob& job) {
+    for (size_t r = 0; r < job.n_rows; ++r) {
+      run_row(job, job.rows[r], job.scores + r * kAttentionBlock);
+    }
+  }
+};
+
+template <class L>
+struct Merging {
+  static void start(float* state, size_t head_dim) {
+    state[0] = -__builtin_inff();
+    state[1] = 0.0f;
+    for (size_t d = 0; d < head_dim; d += 16) L::store(L::zero(), state + kPartialAcc + d, 16);
+  }
+
+  static float exp_one(float x) {
+    float result = 0.0f;
+    L::store(exp_lanes(L::splat(x)), &result, 1);
+    return result;
+  }
+
+  // state = state * exp(m_state - m) + partial * exp(m_partial - m), m the larger of the two.
+  static void merge(float* state, const float* partial, size_t head_dim) {
+    const float old_max = state[0];
+    const float block_max = partial[0];
+    if (block_max == -__builtin_inff()) return;
+    const float max = old_max > block_max ? old_max : block_max;
+    const float keep = exp_one(old_max - max);
+    const float take = exp_one(block_max - max);
+    const L k = L::splat(keep);
+    const L t = L::splat(take);
+    state[0] = max;
+    state[1] = keep * state[1] + take * partial[1];
+    for (size_t d = kPartialAcc; d < kPartialAcc + head_dim; d += 16) {
+      const L added = L::mul(L::load(partial + d, 16), t);
+      L::store(L::fma(L::load(state + d, 16), k, added), state + d, 16);
+    }
+  }
+
+  // Zeros where nothing had any mass.
+  static void finish(const float* state, float* out, size_t head_dim) {
+    const L sum = L::splat(state[1] == 0.0f ? 1.0f : state[1]);
+    for (size_t d = 0; d < head_dim; d += 16) {
+      const size_t count = head_dim - d < 16 ? head_dim - d : 16;
+      L::store(L::div(L::load(state + kPartialAcc + d, 16), sum), out + d, count);
+    }
+  }
+};
+
+template <class L>
+struct AttentionBody {
+  static constexpr AttentionKernels kTable = {
+      .score = {Scores<L, F32Elements<L>>::run, Scores<L, F16Elements<L>>::run,
+                Scores<L, Bf16Elements<L>>::run},
+      .softmax = Softmax<L>::run,
+      .accumulate = {Accumulation<L, F32Elements<L>>::run, Accumulation<L, F16Elements<L>>::run,
+                     Accumulation<L, Bf16Elements<L>>::run},
+      .start = Merging<L>::start,
+      .merge = Merging<L>::merge,
+      .finish = Merging<L>::finish};
+};
+
+}  // namespace
+}  // namespace godwit::cpu
