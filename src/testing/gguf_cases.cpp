@@ -11,6 +11,7 @@ namespace {
 constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
 constexpr uint32_t kF32 = 0;
 constexpr uint32_t kQ4_0 = 2;
+constexpr uint32_t kI8 = 24;
 
 using Cases = std::vector<GgufCase>;
 
@@ -213,6 +214,9 @@ void add_placement(Cases& cases) {
   add(cases, "data_absent", "bytes are missing", with_entry(1).tensor("w", {32}, kF32, 0));
   add(cases, "tensors_overlap", "inside tensor 'a'",
       with_entry(2).tensor("a", {16}, kF32, 0).tensor("b", {8}, kF32, 32).pad(32).zeros(64));
+  // Offsets are aligned, so that a single byte is shared only by an odd size.
+  add(cases, "tensors_overlap_by_one_byte", "inside tensor 'a'",
+      with_entry(2).tensor("a", {33}, kI8, 0).tensor("b", {32}, kI8, 32).pad(32).zeros(64));
   add(cases, "tensors_coincide", "inside tensor 'a'",
       with_entry(2).tensor("a", {8}, kF32, 32).tensor("b", {8}, kF32, 32).pad(32).zeros(64));
   add(cases, "tensor_inside_another", "tensor 'b' starts at byte",
