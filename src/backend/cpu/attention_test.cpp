@@ -1,0 +1,368 @@
+// Attention on every instruction set this processor has: against softmax attention in double
+// precision, and bit for bit against itself however the work is cut. Buffers end at pages that may
+// not be touched; positions that no token sees hold NaN.
+#include "backend/cpu/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "testing/guarded_buffer.h"
+
+namespace godwit::cpu {
+namespace {
+
+using testing::GuardedBuffer;
+
+std::vector<Isa> isas() {
+  std::vector<Isa> found;
+  for (const Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512Vnni}) {
+    if (isa <= detected_isa()) found.push_back(isa);
+  }
+  return found;
+}
+
+struct Shape {
+  size_t n_heads = 4;
+  size_t n_kv_heads = 2;
+  size_t head_dim = 64;
+  TensorType k_type = TensorType::kF32;
+  TensorType v_type = TensorType::kF32;
+  float softcap = 0.0f;
+  size_t window = 0;
+  float spread = 1.0f;  // of queries
+};
+
+std::string text(const Shape& s, size_t length) {
+  return fmt::format("{} heads on {}, dim {}, K {}, V {}, window {}, length {}", s.n_heads,
+                     s.n_kv_heads, s.head_dim, tensor_type_name(s.k_type),
+                     tensor_type_name(s.v_type), s.window, length);
+}
+
+// A filled cache of `length` positions and queries for as many tokens.
+class Problem {
+ public:
+  Problem(const Shape& shape, size_t length)
+      : shape_(shape),
+        length_(length),
+        k_(bytes(shape.k_type)),
+        v_(bytes(shape.v_type)),
+        q_(length * width() * sizeof(float)) {
+    cache_ = {.k = k_.bytes().data(),
+              .v = v_.bytes().data(),
+              .k_type = shape.k_type,
+              .v_type = shape.v_type,
+              .n_kv_heads = shape.n_kv_heads,
+              .head_dim = shape.head_dim,
+              .capacity = kv_capacity(length)};
+    // All ones is NaN in every type.
+    std::memset(k_.bytes().data(), 0xff, k_.bytes().size());
+    std::memset(v_.bytes().data(), 0xff, v_.bytes().size());
+    RandomStream random(length * 1000 + shape.head_dim);
+    std::vector<float> k(shape.head_dim);
+    std::vector<float> v(shape.head_dim);
+    for (size_t head = 0; head < shape.n_kv_heads; ++head) {
+      for (size_t position = 0; position < length; ++position) {
+        for (float& x : k) x = static_cast<float>(random.bell());
+        for (float& x : v) x = static_cast<float>(random.bell());
+        kv_store(cache_, head, position, k.data(), v.data(), Isa::kGeneric);
+      }
+    }
+    for (float& x : queries()) x = static_cast<float>(random.bell()) * shape.spread;
+  }
+
+  [[nodiscard]] size_t width() const { return shape_.n_heads * shape_.head_dim; }
+  [[nodiscard]] std::span<float> queries() const { return q_.as<float>(); }
+  [[nodiscard]] const KvCache& cache() const { return cache_; }
+  [[nodiscard]] float scale() const {
+    return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim));
+  }
+
+  // Tokens [first, first + n), the items cut into `n_threads` shares, the last thread first.
+  [[nodiscard]] std::vector<float> run(size_t first, size_t n, Isa isa, size_t n_threads) const {
+    const GuardedBuffer out(n * width() * sizeof(float));
+    const GuardedBuffer scratch(attention_scratch_bytes({.n_heads = shape_.n_heads,
+                                                         .n_kv_heads = shape_.n_kv_heads,
+                                                         .head_dim = shape_.head_dim,
+                                                         .max_positions = first + n,
+                                                         .max_tokens = n,
+                                                         .n_threads = n_threads}));
+    const AttentionArgs args = {.q = queries().data() + first * width(),
+                                .q_stride = width(),
+                                .cache = cache_,
+                                .n_heads = shape_.n_heads,
+                                .first_position = first,
+                                .n_tokens = n,
+                                .scale = scale(),
+                                .softcap = shape_.softcap,
+                                .window = shape_.window,
+                                .scratch = scratch.bytes(),
+                                .out = out.as<float>().data(),
+                                .out_stride = width()};
+    for (size_t thread = n_threads; thread-- > 0;) attention_run(args, thread, n_threads, isa);
+    for (size_t thread = 0; thread < n_threads; ++thread) {
+      attention_merge(args, thread, n_threads, isa);
+    }
+    return {out.as<float>().begin(), out.as<float>().end()};
+  }
+
+  // The last token alone.
+  [[nodiscard]] std::vector<float> decode(Isa isa) const { return run(length_ - 1, 1, isa, 1); }
+
+  // Softmax attention of one token, in double.
+  [[nodiscard]] std::vector<double> expected(size_t token) const {
+    const size_t dim = shape_.head_dim;
+    const size_t begin =
+        shape_.window != 0 && token + 1 > shape_.window ? token + 1 - shape_.window : 0;
+    std::vector<double> out(width(), 0.0);
+    for (size_t head = 0; head < shape_.n_heads; ++head) {
+      const size_t kv_head = head / (shape_.n_heads / shape_.n_kv_heads);
+      const float* const q = queries().data() + token * width() + head * dim;
+      std::vector<double> scores;
+      for (size_t position = begin; position <= token; ++position) {
+        scores.push_back(score(q, kv_head, position));
+      }
+      const double max = *std::ranges::max_element(scores);
+      double sum = 0.0;
+      for (double& s : scores) sum += s = std::exp(s - max);
+      for (size_t i = 0; i < scores.size(); ++i) {
+        const auto [k, v] = read(kv_head, begin + i);
+        for (size_t d = 0; d < dim; ++d) {
+          out[head * dim + d] += scores[i] / sum * static_cast<double>(v[d]);
+        }
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct KeyValue {
+    std::vector<float> k;
+    std::vector<float> v;
+  };
+  [[nodiscard]] KeyValue read(size_t kv_head, size_t position) const {
+    KeyValue found = {std::vector<float>(shape_.head_dim), std::vector<float>(shape_.head_dim)};
+    kv_read(cache_, kv_head, position, found.k, found.v);
+    return found;
+  }
+  [[nodiscard]] double score(const float* q, size_t kv_head, size_t position) const {
+    const KeyValue kv = read(kv_head, position);
+    double dot = 0.0;
+    for (size_t d = 0; d < shape_.head_dim; ++d) {
+      dot += static_cast<double>(q[d]) * static_cast<double>(kv.k[d]);
+    }
+    dot *= static_cast<double>(scale());
+    const auto cap = static_cast<double>(shape_.softcap);
+    return cap != 0.0 ? cap * std::tanh(dot / cap) : dot;
+  }
+  [[nodiscard]] size_t bytes(TensorType type) const {
+    return kv_bytes(type, shape_.n_kv_heads, shape_.head_dim, length_);
+  }
+
+  Shape shape_;
+  size_t length_;
+  GuardedBuffer k_;
+  GuardedBuffer v_;
+  GuardedBuffer q_;
+  KvCache cache_;
+};
+
+double worst_error(std::span<const float> found, std::span<const double> expected) {
+  double worst = 0.0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double error = std::abs(static_cast<double>(found[i]) - expected[i]);
+    worst = error <= worst ? worst : error;  // NaN counts
+  }
+  return worst;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// Lengths around tiles of 16, blocks of 256, and far beyond.
+constexpr size_t kLengths[] = {1,   2,   15,  16,  17,  63,  64,   65,   127, 128,
+                               129, 200, 255, 256, 257, 511, 1024, 1500, 4097};
+
+TEST(Attention, OneTokenAgreesWithDoublePrecision) {
+  const Shape shape;
+  for (const size_t length : kLengths) {
+    const Problem problem(shape, length);
+    const std::vector<double> expected = problem.expected(length - 1);
+    for (const Isa isa : isas()) {
+      EXPECT_LE(worst_error(problem.decode(isa), expected), 2e-6)
+          << isa_name(isa) << ": " << text(shape, length);
+    }
+  }
+}
+
+TEST(Attention, EveryHeadWidthAndGroupAgrees) {
+  std::vector<Shape> shapes;
+  for (const size_t head_dim : {8u, 16u, 24u, 32u, 64u, 80u, 96u, 128u, 192u, 256u, 512u}) {
+    shapes.push_back({.head_dim = head_dim});
+  }
+  for (const size_t group : {1u, 2u, 3u, 5u, 6u, 7u, 8u, 16u, 33u, 71u}) {
+    shapes.push_back({.n_heads = group, .n_kv_heads = 1, .head_dim = 32});
+  }
+  for (const Shape& shape : shapes) {
+    const Problem problem(shape, 300);
+    const std::vector<double> expected = problem.expected(299);
+    const std::vector<float> first = problem.decode(Isa::kGeneric);
+    EXPECT_LE(worst_error(first, expected), 2e-6) << text(shape, 300);
+    for (const Isa isa : isas()) {
+      EXPECT_TRUE(same_bits(problem.decode(isa), first)) << isa_name(isa) << text(shape, 300);
+    }
+  }
+}
+
+TEST(Attention, EveryElementTypeAgrees) {
+  const TensorType types[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16};
+  for (const TensorType k_type : types) {
+    for (const TensorType v_type : types) {
+      const Shape shape = {.head_dim = 72, .k_type = k_type, .v_type = v_type};
+      const Problem problem(shape, 321);
+      const std::vector<float> first = problem.decode(Isa::kGeneric);
+      EXPECT_LE(worst_error(first, problem.expected(320)), 2e-6) << text(shape, 321);
+      for (const Isa isa : isas()) {
+        EXPECT_TRUE(same_bits(problem.decode(isa), first)) << isa_name(isa) << text(shape, 321);
+      }
+    }
+  }
+}
+
+// What a token gets depends neither on the tokens beside it nor on how the work was cut.
+TEST(Attention, ManyTokensAreTheSameBitsAsOneAtATime) {
+  for (const size_t group : {1u, 3u, 7u}) {
+    const Shape shape = {.n_heads = 2 * group,
+                         .n_kv_heads = 2,
+                         .head_dim = 40,
+                         .k_type = TensorType::kF16,
+                         .v_type = TensorType::kF16};
+    constexpr size_t kLength = 530;
+    const Problem problem(shape, kLength);
+    std::vector<float> singly;
+    for (size_t t = 0; t < kLength; ++t) {
+      const std::vector<float> one = problem.run(t, 1, detected_isa(), 1);
+      singly.insert(singly.end(), one.begin(), one.end());
+    }
+    for (const auto& [first, n] : std::vector<std::pair<size_t, size_t>>{
+             {0, kLength}, {0, 8}, {250, 8}, {253, 3}, {0, 9}, {200, 100}, {511, 19}}) {
+      const auto expected = std::span(singly).subspan(first * problem.width(), n * problem.width());
+      for (const size_t n_threads : {1u, 2u, 5u, 64u}) {
+        EXPECT_TRUE(same_bits(problem.run(first, n, detected_isa(), n_threads), expected))
+            << first << "+" << n << ", " << n_threads << " threads, " << text(shape, kLength);
+      }
+    }
+    EXPECT_LE(worst_error(std::span(singly).last(problem.width()), problem.expected(kLength - 1)),
+              2e-6);
+  }
+}
+
+TEST(Attention, ManyTokensAreTheSameBitsOnEveryIsa) {
+  for (const size_t window : {0u, 100u}) {
+    const Shape shape = {.n_heads = 6, .n_kv_heads = 2, .head_dim = 48, .window = window};
+    const Problem problem(shape, 300);
+    const std::vector<float> first = problem.run(0, 300, Isa::kGeneric, 1);
+    for (const Isa isa : isas()) {
+      EXPECT_TRUE(same_bits(problem.run(0, 300, isa, 3), first)) << isa_name(isa);
+    }
+  }
+}
+
+TEST(Attention, WindowHidesWhatIsOlder) {
+  for (const size_t window : {1u, 2u, 16u, 100u, 255u, 256u, 257u, 300u, 5000u}) {
+    const Shape shape = {.n_heads = 3, .n_kv_heads = 1, .head_dim = 16, .window = window};
+    for (const size_t length : {1u, 2u, 256u, 257u, 600u}) {
+      const Problem problem(shape, length);
+      const std::vector<float> all = problem.run(0, length, detected_isa(), 2);
+      for (const size_t token : {size_t{0}, length / 2, length - 1}) {
+        const std::vector<float> one = problem.run(token, 1, detected_isa(), 2);
+        EXPECT_LE(worst_error(one, problem.expected(token)), 2e-6) << text(shape, length);
+        EXPECT_TRUE(
+            same_bits(one, std::span(all).subspan(token * problem.width(), problem.width())))
+            << text(shape, length) << " token " << token;
+      }
+    }
+  }
+}
+
+TEST(Attention, SoftcapBendsTheScores) {
+  const Shape shape = {.n_heads = 2, .n_kv_heads = 1, .softcap = 5.0f, .spread = 8.0f};
+  const Problem problem(shape, 400);
+  const std::vector<float> first = problem.decode(Isa::kGeneric);
+  EXPECT_LE(worst_error(first, problem.expected(399)), 1e-5);
+  for (const Isa isa : isas()) EXPECT_TRUE(same_bits(problem.decode(isa), first));
+}
+
+// Scores of hundreds: without the maximum taken off, exp would overflow or vanish.
+TEST(Attention, LargeScoresStayFinite) {
+  const Shape shape = {.n_heads = 2, .n_kv_heads = 1, .spread = 300.0f};
+  const Problem problem(shape, 700);
+  for (const Isa isa : isas()) {
+    const std::vector<float> out = problem.decode(isa);
+    EXPECT_TRUE(std::ranges::all_of(out, [](float x) { return std::isfinite(x); }));
+  }
+  EXPECT_TRUE(same_bits(problem.decode(detected_isa()), problem.decode(Isa::kGeneric)));
+}
+
+TEST(Attention, EqualKeysAverageTheValues) {
+  const Shape shape = {.n_heads = 1, .n_kv_heads = 1, .head_dim = 16};
+  const Problem problem(shape, 512);
+  const std::vector<float> k(16, 0.0f);
+  std::vector<float> v(16);
+  for (size_t p = 0; p < 512; ++p) {
+    std::ranges::fill(v, static_cast<float>(p));
+    kv_store(problem.cache(), 0, p, k.data(), v.data(), Isa::kGeneric);
+  }
+  for (const float x : problem.decode(detected_isa())) EXPECT_FLOAT_EQ(x, 255.5f);
+}
+
+TEST(KvCache, KeepsWhatItRoundsAndNothingElseChanges) {
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
+    const Shape shape = {.n_kv_heads = 2, .head_dim = 24, .k_type = type, .v_type = type};
+    const Problem problem(shape, 40);
+    std::vector<std::byte> first;
+    for (const Isa isa : isas()) {
+      std::vector<float> k(24);
+      std::vector<float> v(24);
+      for (size_t d = 0; d < 24; ++d) {
+        k[d] = 0.5f + static_cast<float>(d);
+        v[d] = -0.25f - static_cast<float>(d);
+      }
+      std::vector<float> k_before(24);
+      std::vector<float> v_before(24);
+      kv_read(problem.cache(), 1, 18, k_before, v_before);
+      kv_store(problem.cache(), 1, 17, k.data(), v.data(), isa);
+      std::vector<float> k_found(24);
+      std::vector<float> v_found(24);
+      kv_read(problem.cache(), 1, 17, k_found, v_found);
+      EXPECT_EQ(k_found, k);
+      EXPECT_EQ(v_found, v);
+      kv_read(problem.cache(), 1, 18, k_found, v_found);
+      EXPECT_EQ(k_found, k_before);
+      EXPECT_EQ(v_found, v_before);
+      const std::byte* const begin = problem.cache().k;
+      const std::vector<std::byte> all(begin, begin + kv_bytes(type, 2, 24, 40));
+      if (first.empty()) first = all;
+      EXPECT_EQ(all, first) << isa_name(isa);
+    }
+  }
+}
+
+TEST(KvCache, BytesAreWholeTiles) {
+  EXPECT_EQ(kv_bytes(TensorType::kF16, 2, 64, 17), 2u * 32 * 64 * 2);
+  EXPECT_EQ(kv_bytes(TensorType::kF32, 1, 8, 1), 16u * 8 * 4);
+  EXPECT_TRUE(kv_type_supported(TensorType::kBF16));
+  EXPECT_FALSE(kv_type_supported(TensorType::kQ8_0));
+}
+
+}  // namespace
+}  // namespace godwit::cpu
