@@ -10,28 +10,28 @@ namespace godwit::cpu {
 namespace {
 
 // Transposes tiles of 16 rows into columns of 16 elements. `Element` is what one row has in one
-// column of the tile: for BF16 a pair of values.
+// column of the tile: for BF16 a pair of values, of which the last may lack its second half.
 template <class Element>
 void pack_columns(const std::byte* src, size_t n_rows, size_t row_bytes, std::byte* dst) {
-  constexpr size_t kColumnBytes = kTileRows * sizeof(Element);
-  // So many columns at a time that the lines being written stay in the first-level cache.
-  constexpr size_t kStep = 64;
-  const size_t n_cols = (row_bytes + sizeof(Element) - 1) / sizeof(Element);
-  for (size_t row = 0; row < n_rows; row += kTileRows, dst += n_cols * kColumnBytes) {
+  constexpr size_t kSize = sizeof(Element);
+  const size_t n_whole = row_bytes / kSize;
+  const size_t n_cols = (row_bytes + kSize - 1) / kSize;
+  for (size_t row = 0; row < n_rows; row += kTileRows) {
     const size_t present = std::min(kTileRows, n_rows - row);
-    for (size_t begin = 0; begin < n_cols; begin += kStep) {
-      const size_t end = std::min(n_cols, begin + kStep);
-      if (present < kTileRows)
-        std::memset(dst + begin * kColumnBytes, 0, (end - begin) * kColumnBytes);
-      for (size_t r = 0; r < present; ++r) {
-        const std::byte* line = src + (row + r) * row_bytes;
-        for (size_t c = begin; c < end; ++c) {
-          Element element{};
-          const size_t offset = c * sizeof(Element);
-          std::memcpy(&element, line + offset, std::min(sizeof(Element), row_bytes - offset));
-          std::memcpy(dst + c * kColumnBytes + r * sizeof(Element), &element, sizeof(Element));
+    const std::byte* lines = src + row * row_bytes;
+    for (size_t c = 0; c < n_cols; ++c, dst += kTileRows * kSize) {
+      Element column[kTileRows] = {};
+      const size_t size = c < n_whole ? kSize : row_bytes % kSize;
+      if (present == kTileRows && size == kSize) {
+        for (size_t r = 0; r < kTileRows; ++r) {
+          std::memcpy(&column[r], lines + r * row_bytes + c * kSize, kSize);
+        }
+      } else {
+        for (size_t r = 0; r < present; ++r) {
+          std::memcpy(&column[r], lines + r * row_bytes + c * kSize, size);
         }
       }
+      std::memcpy(dst, column, sizeof(column));
     }
   }
 }
