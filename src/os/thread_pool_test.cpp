@@ -41,7 +41,7 @@ TEST(ThreadPool, WhatThreadsWroteIsVisibleAfterEachOfManyRuns) {
     std::vector<uint64_t> partial(n, 0);
     uint64_t input = 0;
     uint64_t expected = 0;
-    const uint64_t runs = n <= 2 ? 20000 : 300;
+    const uint64_t runs = n <= 2 ? 2000 : 300;
     for (uint64_t i = 0; i < runs; ++i) {
       input = i;
       pool.run([&](size_t thread) { partial[thread] += input + thread; });
