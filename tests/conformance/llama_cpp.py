@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Compares Godwit with llama.cpp on a real model. Exit code 0 when the comparison holds.
 
-usage: llama_cpp.py --godwit BINARY --model FILE|NAME --work DIRECTORY COMPARISON
+usage: llama_cpp.py --godwit BINARY --model FILE|NAME --work DIRECTORY [--show-file] COMPARISON
 
 COMPARISON is one of
   greedy        on a copy of the model expanded to F32, where both sides compute in float: five
                 prompts, 64 greedy tokens each. At least four continuations are identical, and
                 each difference is explained: the two tokens' logits lie closer together than
-                twice the largest logit difference seen before. Continuations of the file as it
-                is are shown beside, and judged by nobody: there llama.cpp rounds activations to
-                8 bits, which alone changes what a small model says.
+                twice the largest logit difference seen before. --show-file also shows those of
+                the file as it is, which nobody judges: there llama.cpp rounds activations to 8
+                bits, which alone changes what a small model says.
   distributions the next-token distributions of 20 prompts, by their KL divergences. On the same
                 copy: llama.cpp's against those of both backends, at most 1e-6 each. On the file
                 as it is: Godwit's double-precision reference to its cpu backend, on average no
@@ -152,9 +152,10 @@ def compare_greedy(godwit, model, title, judged):
     return results
 
 
-def run_greedy(godwit, model, work):
-    results = compare_greedy(godwit, expanded_copy(model, work), "expanded to F32", True)
-    compare_greedy(godwit, model, "the file as it is (shown, not judged)", False)
+def run_greedy(godwit, model, options):
+    results = compare_greedy(godwit, expanded_copy(model, options.work), "expanded to F32", True)
+    if options.show_file:
+        compare_greedy(godwit, model, "the file as it is (shown, not judged)", False)
     n_identical = sum(r.identical for r in results)
     print(f"\n{n_identical} of {len(results)} identical, at least {len(results) - 1} expected")
     return n_identical >= len(results) - 1 and all(r.explained for r in results)
@@ -169,8 +170,8 @@ def next_token_logprobs(godwit, model):
     return theirs, peer.log_softmax(godwit.logits(model, prompts, "cpu")), prompts
 
 
-def run_distributions(godwit, model, work):
-    copy = expanded_copy(model, work)
+def run_distributions(godwit, model, options):
+    copy = expanded_copy(model, options.work)
     theirs, cpu, prompts = next_token_logprobs(godwit, copy)
     reference = peer.log_softmax(godwit.logits(copy, prompts, "reference"))
     theirs_file, cpu_file, _ = next_token_logprobs(godwit, model)
@@ -204,6 +205,7 @@ def main():
     parser.add_argument("--godwit", type=pathlib.Path, required=True)
     parser.add_argument("--model", required=True, help="a file, or the name of a pulled model")
     parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--show-file", action="store_true")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     model = find_model(options.godwit, options.model)
@@ -211,7 +213,7 @@ def main():
         print(f"skipped: there is no {options.model}; fetch it with: godwit pull smollm2")
         return 77
     godwit = Godwit(options.godwit, options.work)
-    holds = COMPARISONS[options.comparison](godwit, model, options.work)
+    holds = COMPARISONS[options.comparison](godwit, model, options)
     print("holds" if holds else "DOES NOT HOLD")
     return 0 if holds else 1
 
