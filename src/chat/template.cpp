@@ -68,7 +68,7 @@ Result<Template> Template::parse(std::string_view source) {
 }
 
 Result<MarkedText> Template::render(const RenderInput& input) const {
-  jinja::Budget budget{jinja::Limits{}};
+  jinja::Budget budget(input.limits);
   const std::int64_t now = input.now_unix_s.value_or(std::time(nullptr));
   jinja::Evaluator evaluator(impl_->ast, budget, now);
   try {

@@ -12,6 +12,7 @@
 
 #include "base/marked_text.h"
 #include "base/result.h"
+#include "chat/render_limits.h"
 
 namespace godwit::chat {
 
@@ -23,6 +24,7 @@ struct RenderInput {
   std::string eos_token = {};
   bool add_generation_prompt = true;
   std::optional<std::int64_t> now_unix_s = {};  // for strftime_now; absent: the clock
+  RenderLimits limits = {};
 };
 
 class Template {

@@ -7,15 +7,9 @@
 #include <cstdint>
 
 #include "chat/jinja/error.h"
+#include "chat/render_limits.h"
 
 namespace godwit::chat::jinja {
-
-struct Limits {
-  std::uint64_t max_steps = 20'000'000;
-  std::uint64_t max_bytes = std::uint64_t{512} << 20;  // allocated by one rendering, in total
-  std::size_t max_output_bytes = std::size_t{64} << 20;
-  std::size_t max_depth = 400;  // nested evaluations: expressions, statements, macro calls
-};
 
 // Shared by parser and evaluator.
 inline constexpr std::size_t kMaxSourceBytes = std::size_t{1} << 20;
@@ -27,9 +21,9 @@ inline constexpr std::int64_t kMaxRange = 100'000;
 
 class Budget {
  public:
-  explicit Budget(const Limits& limits) : limits_(limits) {}
+  explicit Budget(const RenderLimits& limits) : limits_(limits) {}
 
-  const Limits& limits() const { return limits_; }
+  const RenderLimits& limits() const { return limits_; }
 
   void step(std::uint64_t n = 1) {
     steps_ += n;
@@ -68,7 +62,7 @@ class Budget {
   };
 
  private:
-  Limits limits_;
+  RenderLimits limits_;
   std::uint64_t steps_ = 0;
   std::uint64_t bytes_ = 0;
   std::size_t depth_ = 0;

@@ -53,7 +53,7 @@ class Evaluator {
   Flow run_node(const CallBlockNode& node);
   Flow run_node(const FilterBlockNode& node);
   Flow run_node(const WithNode& node);
-  std::vector<Value> loop_items(const ForNode& node, const Value& iterable);
+  bool find_next(const ForNode& node, Loop& loop, std::vector<Value>& source, std::size_t& next);
   Flow run_loop(const ForNode& node, const Value& iterable, std::size_t depth0);
   void check_output() const;
   void assign(const Target& target, Value value);

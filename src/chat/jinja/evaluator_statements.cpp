@@ -120,20 +120,19 @@ Evaluator::Flow Evaluator::run_node(const ForNode& node) {
   return run_loop(node, evaluate(*node.iterable), 0);
 }
 
-std::vector<Value> Evaluator::loop_items(const ForNode& node, const Value& iterable) {
-  std::vector<Value> items = iterate(budget_, iterable);
-  if (!node.filter) {
-    return items;
-  }
-  std::vector<Value> kept;
-  for (Value& item : items) {
-    const InnerScope scope(*this, scope_);
-    assign(node.target, item);
-    if (truthy(evaluate(*node.filter))) {
-      kept.push_back(std::move(item));
+bool Evaluator::find_next(const ForNode& node, Loop& loop, std::vector<Value>& source,
+                          std::size_t& next) {
+  while (next < source.size()) {
+    const InnerScope scope(*this, loop.scope);
+    assign(node.target, source[next]);
+    const bool keep = truthy(evaluate(*node.filter));
+    Value item = std::move(source[next++]);
+    if (keep) {
+      loop.items.push_back(std::move(item));
+      return true;
     }
   }
-  return kept;
+  return false;
 }
 
 Evaluator::Flow Evaluator::run_loop(const ForNode& node, const Value& iterable,
@@ -141,27 +140,35 @@ Evaluator::Flow Evaluator::run_loop(const ForNode& node, const Value& iterable,
   if (node.recursive) {
     capture_scopes();
   }
-  Object* object = make_object(Object{Loop{.node = &node,
-                                           .scope = scope_,
-                                           .items = loop_items(node, iterable),
-                                           .index0 = 0,
-                                           .depth0 = depth0,
-                                           .changed_before = false,
-                                           .last_changed = {}}});
+  std::vector<Value> source = iterate(budget_, iterable);
+  std::size_t next = 0;
+  Object* object = make_object(Object{Loop{}});
   Loop& loop = std::get<Loop>(object->data);
-  if (loop.items.empty()) {
-    const InnerScope scope(*this, scope_);
-    return execute(node.otherwise);
+  loop.node = &node;
+  loop.scope = scope_;
+  loop.depth0 = depth0;
+  if (node.filter) {
+    loop.find_next = [&, this] { return find_next(node, loop, source, next); };
+  } else {
+    loop.items = std::move(source);
   }
-  for (std::size_t i = 0; i < loop.items.size(); ++i) {
+  bool completed = false;  // an iteration, to its end: in jinja2 `else` asks for that
+  for (std::size_t i = 0; loop.reaches(i); ++i) {
     budget_.step();
     loop.index0 = i;
     const InnerScope scope(*this, scope_);
     set("loop", object);
     assign(node.target, loop.items[i]);
-    if (execute(node.body) == Flow::kBreak) {
+    const Flow flow = execute(node.body);
+    completed |= flow == Flow::kNext;
+    if (flow == Flow::kBreak) {
       break;
     }
+  }
+  loop.find_next = nullptr;
+  if (!completed) {
+    const InnerScope scope(*this, scope_);
+    return execute(node.otherwise);
   }
   return Flow::kNext;
 }

@@ -2,6 +2,7 @@
 #include <array>
 #include <span>
 
+#include "chat/jinja/object.h"
 #include "chat/jinja/operators.h"
 #include "chat/jinja/printing.h"
 #include "chat/jinja/runtime.h"
@@ -78,6 +79,42 @@ Value sequence_index(Runtime& runtime, const Value& self, const Arguments& argum
   raise("{} is not in the {}", to_text(runtime.budget, p.at(0)).view(), type_name(self));
 }
 
+// loop.cycle('a', 'b'): one of the arguments by the loop's index.
+Value loop_cycle(Runtime&, const Value& self, const Arguments& arguments) {
+  const auto& loop = std::get<Loop>((*self.get<Object*>())->data);
+  if (arguments.positional.empty()) {
+    raise("no items for cycling given");
+  }
+  return arguments.positional[loop.index0 % arguments.positional.size()];
+}
+
+// loop.changed(x): other arguments than at the last call?
+Value loop_changed(Runtime& runtime, const Value& self, const Arguments& arguments) {
+  auto& loop = std::get<Loop>((*self.get<Object*>())->data);
+  const std::vector<Value>& values = arguments.positional;
+  const bool changed = !loop.last_changed ||
+                       !std::equal(values.begin(), values.end(), loop.last_changed->begin(),
+                                   loop.last_changed->end(), [&](const Value& a, const Value& b) {
+                                     return equal(runtime.budget, a, b);
+                                   });
+  loop.last_changed = values;
+  return changed;
+}
+
+Value cycler_next(Runtime&, const Value& self, const Arguments& arguments) {
+  const Parameters p("next", arguments, {}, 0);
+  auto& cycler = std::get<Cycler>((*self.get<Object*>())->data);
+  const std::size_t at = cycler.position;
+  cycler.position = (at + 1) % cycler.items.size();
+  return cycler.items[at];
+}
+
+Value cycler_reset(Runtime&, const Value& self, const Arguments& arguments) {
+  const Parameters p("reset", arguments, {}, 0);
+  std::get<Cycler>((*self.get<Object*>())->data).position = 0;
+  return Value();
+}
+
 constexpr auto kDictMethods = std::to_array<MethodRow>({
     {"copy", copy},
     {"get", dict_get},
@@ -89,6 +126,14 @@ constexpr auto kSequenceMethods = std::to_array<MethodRow>({
     {"copy", copy},
     {"count", sequence_count},
     {"index", sequence_index},
+});
+constexpr auto kLoopMethods = std::to_array<MethodRow>({
+    {"changed", loop_changed},
+    {"cycle", loop_cycle},
+});
+constexpr auto kCyclerMethods = std::to_array<MethodRow>({
+    {"next", cycler_next},
+    {"reset", cycler_reset},
 });
 
 const MethodRow* find_row(std::span<const MethodRow> rows, std::string_view name) {
@@ -108,6 +153,11 @@ const MethodRow* find_method(const Value& object, std::string_view name) {
     const bool list = s->kind == SequenceKind::kList;
     const bool other = s->kind == SequenceKind::kTuple || s->kind == SequenceKind::kRange;
     return (list || (other && name != "copy")) ? find_row(kSequenceMethods, name) : nullptr;
+  }
+  if (Object* const* o = object.get<Object*>()) {
+    return std::holds_alternative<Loop>((*o)->data)     ? find_row(kLoopMethods, name)
+           : std::holds_alternative<Cycler>((*o)->data) ? find_row(kCyclerMethods, name)
+                                                        : nullptr;
   }
   return nullptr;
 }

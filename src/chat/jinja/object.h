@@ -1,7 +1,8 @@
 // What a template can change or call and what may refer back to itself. Owned by the evaluator.
 #pragma once
 
-#include <map>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,12 +31,25 @@ struct Macro {
 // The variable `loop`; callable where the loop is recursive.
 struct Loop {
   const ForNode* node = nullptr;
-  Scope* scope = nullptr;  // the scope around the loop
-  std::vector<Value> items;
+  Scope* scope = nullptr;    // the scope around the loop
+  std::vector<Value> items;  // known so far
   std::size_t index0 = 0;
   std::size_t depth0 = 0;
-  bool changed_before = false;
-  std::vector<Value> last_changed;
+  std::optional<std::vector<Value>> last_changed;
+  // A loop with a filter looks for its next item only when it must, as the filter may ask for what
+  // the body assigned. False: there is none. Empty: all items are known.
+  std::function<bool()> find_next;
+
+  bool reaches(std::size_t index) {
+    while (index >= items.size() && find_next && find_next()) {
+    }
+    return index < items.size();
+  }
+  std::size_t length() {
+    while (find_next && find_next()) {
+    }
+    return items.size();
+  }
 };
 
 struct Cycler {

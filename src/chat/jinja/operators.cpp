@@ -279,8 +279,8 @@ std::optional<std::size_t> length(Budget& budget, const Value& value) {
     return 0;
   }
   if (Object* const* object = value.get<Object*>()) {
-    if (const auto* loop = std::get_if<Loop>(&(*object)->data)) {
-      return loop->items.size();
+    if (auto* loop = std::get_if<Loop>(&(*object)->data)) {
+      return loop->length();
     }
   }
   return std::nullopt;

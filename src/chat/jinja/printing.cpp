@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "chat/jinja/ast.h"
 #include "chat/jinja/object.h"
 #include "chat/jinja/unicode.h"
 
@@ -105,6 +106,9 @@ void append_repr_object(Budget& budget, TextBuilder& out, const Object& object) 
       append_repr(budget, out, value);
     }
     return out.append_plain("}>");
+  }
+  if (const auto* macro = std::get_if<Macro>(&object.data)) {
+    return out.append_plain(fmt::format("<Macro {}>", quoted(macro->node->name)));
   }
   if (const auto* loop = std::get_if<Loop>(&object.data)) {
     return out.append_plain(

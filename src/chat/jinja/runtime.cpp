@@ -32,48 +32,45 @@ Value unsafe_attribute(const Value& object, std::string_view name) {
                                     quoted(name), type_name(object)));
 }
 
-std::optional<Value> loop_field(const Loop& loop, std::string_view name) {
+std::optional<Value> loop_field(Loop& loop, std::string_view name) {
   const auto index0 = static_cast<std::int64_t>(loop.index0);
-  const auto size = static_cast<std::int64_t>(loop.items.size());
   const auto depth0 = static_cast<std::int64_t>(loop.depth0);
-  const auto neighbour = [&](std::int64_t at, std::string_view which) {
-    return at >= 0 && at < size ? loop.items[static_cast<std::size_t>(at)]
-                                : make_undefined(fmt::format("there is no {} item", which));
-  };
+  const auto length = [&] { return static_cast<std::int64_t>(loop.length()); };
   if (name == "index") {
     return index0 + 1;
   } else if (name == "index0") {
     return index0;
   } else if (name == "revindex") {
-    return size - index0;
+    return length() - index0;
   } else if (name == "revindex0") {
-    return size - index0 - 1;
+    return length() - index0 - 1;
   } else if (name == "first") {
     return index0 == 0;
   } else if (name == "last") {
-    return index0 + 1 == size;
+    return !loop.reaches(loop.index0 + 1);
   } else if (name == "length") {
-    return size;
+    return length();
   } else if (name == "depth") {
     return depth0 + 1;
   } else if (name == "depth0") {
     return depth0;
   } else if (name == "previtem") {
-    return neighbour(index0 - 1, "previous");
+    return index0 > 0 ? loop.items[loop.index0 - 1] : make_undefined("there is no previous item");
   } else if (name == "nextitem") {
-    return neighbour(index0 + 1, "next");
+    return loop.reaches(loop.index0 + 1) ? loop.items[loop.index0 + 1]
+                                         : make_undefined("there is no next item");
   }
   return std::nullopt;
 }
 
-std::optional<Value> object_field(const Object& object, std::string_view name) {
+std::optional<Value> object_field(Object& object, std::string_view name) {
   if (const auto* ns = std::get_if<Namespace>(&object.data)) {
     for (const auto& [key, value] : ns->attributes) {
       if (key == name) {
         return value;
       }
     }
-  } else if (const auto* loop = std::get_if<Loop>(&object.data)) {
+  } else if (auto* loop = std::get_if<Loop>(&object.data)) {
     return loop_field(*loop, name);
   } else if (const auto* cycler = std::get_if<Cycler>(&object.data); cycler && name == "current") {
     return cycler->items[cycler->position];

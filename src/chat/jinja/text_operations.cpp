@@ -39,8 +39,7 @@ std::vector<Text> split_at_space(Budget& budget, const Text& text, std::int64_t 
     } else if (word == std::string_view::npos) {
       word = at.begin();
       if (limit >= 0 && out.size() >= static_cast<std::size_t>(limit)) {
-        out.push_back(
-            strip(budget, substring(budget, text, word, text.size()), Side::kRight, nullptr));
+        out.push_back(substring(budget, text, word, text.size()));
         return out;
       }
     }
@@ -66,7 +65,7 @@ std::vector<Text> rsplit_at_space(Budget& budget, const Text& text, std::int64_t
       break;
     }
     if (limit >= 0 && out.size() >= static_cast<std::size_t>(limit)) {
-      out.push_back(strip(budget, substring(budget, text, 0, at[end]), Side::kLeft, nullptr));
+      out.push_back(substring(budget, text, 0, at[end]));
       break;
     }
     std::size_t begin = end;

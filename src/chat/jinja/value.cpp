@@ -127,7 +127,7 @@ Value missing_attribute(const Value& object, std::string_view name) {
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kShown = 200;
-  Budget budget{Limits{}};
+  Budget budget{RenderLimits{}};
   TextBuilder out(budget);
   append_repr(budget, out, Text(text.substr(0, kShown)));
   return out.finish_marked().text;
