@@ -16,7 +16,11 @@ OrderedJson read_json(const std::filesystem::path& path) {
   return OrderedJson::parse(file);
 }
 
+// GODWIT_CHAT_FIXTURES names another folder, to try templates that are not committed.
 std::filesystem::path folder() {
+  if (const char* other = std::getenv("GODWIT_CHAT_FIXTURES")) {
+    return other;
+  }
   return std::filesystem::path(GODWIT_SOURCE_DIR) / "tests/fixtures/chat";
 }
 

@@ -8,7 +8,7 @@
 namespace godwit::chat {
 
 struct RenderLimits {
-  std::uint64_t max_steps = 20'000'000;
+  std::uint64_t max_steps = 10'000'000;
   std::uint64_t max_bytes = std::uint64_t{512} << 20;  // allocated in total, never given back
   std::size_t max_output_bytes = std::size_t{64} << 20;
   std::size_t max_depth = 400;  // nested evaluations: expressions, statements, macro calls

@@ -65,7 +65,7 @@ TEST(ChatMarks, FollowTheBytesThroughEveryOperation) {
       {"{{ ('-' + u)[0] }}{{ ('-' + u)[2] }}", "-[U]"},
       {"{{ ('-' + u + '-')|upper }}", "-[<US>]-"},
       {"{{ ('A' + u).lower() }}", "a[<us>]"},
-      {"{{ ('A' + u)|title }}{{ ('a' + u).title() }}", "A[<us>]A[<Us>]"},
+      {"{{ ('A' + u)|title }}{{ ('a' + u).title() }}", "A[<Us>]A[<Us>]"},
       {"{{ (' ' + u + ' ')|trim }}", "[<Us>]"},
       {"{{ ('x' + u + 'x').strip('x') }}", "[<Us>]"},
       {"{{ ('x' + u).replace('x', 'y') }}", "y[<Us>]"},
