@@ -70,8 +70,8 @@ TEST(SpecialTokens, AreRecognisedInUserRangesWhereTheyCanForgeNothing) {
 // llama.cpp's way: token after token, longest first, each cutting what text is left.
 std::vector<Fragment> one_token_after_another(std::string_view text,
                                               std::vector<SpecialToken> tokens) {
-  std::stable_sort(tokens.begin(), tokens.end(), [](const SpecialToken& a, const SpecialToken& b) {
-    return a.text.size() > b.text.size();
+  std::sort(tokens.begin(), tokens.end(), [](const SpecialToken& a, const SpecialToken& b) {
+    return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.id < b.id;
   });
   std::vector<Fragment> fragments;
   if (!text.empty()) fragments.push_back({{0, text.size()}, kNoToken});
