@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "tokenizer/small_vocab.h"
+#include "tokenizer/tokenizer.h"
 
 namespace godwit::sampling {
 namespace {
@@ -244,6 +246,34 @@ TEST(SamplerSettings, RefuseValuesOutOfRange) {
   EXPECT_NE(with([](S& s) { s.dry_multiplier = 1.0f; }).find("vocabulary"), std::string::npos);
   EXPECT_NE(with([](S& s) { s.logit_bias = {{TokenId{-1}, 0.0f}}; }).find("-1"), std::string::npos);
   EXPECT_NE(with([](S& s) { s.logit_bias = {{TokenId{1}, kNan}}; }).find("nan"), std::string::npos);
+}
+
+// In the small vocabulary the first 256 ids are the bytes. After "xaby xab" comes 'y', unless the
+// repetition is noticed.
+TEST(Sampler, DryTakesBreakersFromTheVocabulary) {
+  const Result<tokenizer::Tokenizer> vocabulary =
+      tokenizer::Tokenizer::from_vocab(tokenizer::small_vocab("gpt-2"));
+  ASSERT_TRUE(vocabulary);
+  std::vector<TokenId> history;
+  for (const char c : std::string("xaby xab")) history.push_back(TokenId{c});
+  std::vector<float> logits(static_cast<size_t>(vocabulary->size()), 0.0f);
+  logits['y'] = 1.0f;
+  logits['z'] = 0.9f;
+  SamplerSettings settings;
+  settings.temperature = 0.0f;
+  settings.dry_multiplier = 1.0f;
+  const auto next = [&](const std::string& breaker) {
+    settings.dry_sequence_breakers = {breaker};
+    Result<Sampler> sampler = Sampler::create(settings, &*vocabulary);
+    EXPECT_TRUE(sampler);
+    return sampler->sample(logits, history, Position{8}).value;
+  };
+  EXPECT_EQ(next("q"), 'z');
+  EXPECT_EQ(next("b"), 'y');
+  EXPECT_EQ(next("ab"), 'y');  // spelled by two tokens
+  EXPECT_EQ(next("xa"), 'y');
+  EXPECT_EQ(next(" x"), 'z');  // "ab" after it still repeats
+  EXPECT_EQ(next("y "), 'z');
 }
 
 // Whatever comes, the answer is a token of the vocabulary.
