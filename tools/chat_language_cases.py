@@ -446,6 +446,11 @@ users|map(attribute='tags.0', default='-')|list
 users|map(attribute='nope', default='-')|list
 nums|map('string')|list
 words|map|list
+none|map('upper')|list
+none|map(attribute='a')|list
+none|selectattr('a', 'equalto', 1)|list
+0|select|list
+false|rejectattr('a')|list
 words|map('nofilter')|list
 nums|select('odd')|list
 nums|select('greaterthan', 1)|list

@@ -14,7 +14,8 @@ std::string repeated(std::string_view part, std::size_t n) {
   return out;
 }
 
-const RenderInput kNoMessages{.messages_json = "[]"};
+// Fewer steps than by default keep the test short.
+const RenderInput kNoMessages{.messages_json = "[]", .limits = {.max_steps = 2'000'000}};
 
 struct BoundRow {
   std::string name;

@@ -1,10 +1,12 @@
 // What one rendering may cost. Everything that loops or allocates pays here first, so that a
 // template without end, or one that doubles its text, stops early with a clear error instead of
-// taking the machine with it. Counted in total, never given back: simple, and a bound on time too.
+// taking the machine with it. Steps only grow. Bytes of texts are given back when the text dies;
+// containers, which are small, are counted in total.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "chat/jinja/error.h"
 #include "chat/render_limits.h"
@@ -41,8 +43,10 @@ class Budget {
       raise("rendering needed more than {} bytes of memory", limits_.max_bytes);
     }
     bytes_ += bytes;
-    step(bytes / 64);
+    step(bytes / 1024);  // filling them takes time too
   }
+
+  void release(std::uint64_t bytes) { bytes_ -= bytes; }
 
   // One level of nested evaluation for as long as it lives.
   class Level {
@@ -66,6 +70,30 @@ class Budget {
   std::uint64_t steps_ = 0;
   std::uint64_t bytes_ = 0;
   std::size_t depth_ = 0;
+};
+
+// Bytes taken from a budget, given back when this dies. The budget lives longer.
+class Charge {
+ public:
+  Charge() = default;
+  explicit Charge(Budget& budget) : budget_(&budget) {}
+  Charge(Charge&& other) noexcept
+      : budget_(other.budget_), bytes_(std::exchange(other.bytes_, 0)) {}
+  Charge& operator=(Charge&&) = delete;
+  ~Charge() {
+    if (bytes_ > 0) {
+      budget_->release(bytes_);
+    }
+  }
+
+  void add(std::uint64_t bytes) {
+    budget_->allocate(bytes);
+    bytes_ += bytes;
+  }
+
+ private:
+  Budget* budget_ = nullptr;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace godwit::chat::jinja

@@ -27,13 +27,18 @@ const Text& name_argument(const Arguments& arguments, std::size_t index, std::st
   return *name;
 }
 
+// map, select and their like look at their input only where it is true: None has no items.
+std::vector<Value> items_if_true(Budget& budget, const Value& input) {
+  return truthy(input) ? iterate(budget, input) : std::vector<Value>{};
+}
+
 enum class Keep { kMatching, kOthers };
 
 Value choose(Runtime& runtime, const Value& input, const Arguments& arguments, Keep keep) {
   std::vector<Value> out;
   const bool has_test = !arguments.positional.empty();
   const Arguments rest = has_test ? without_first(arguments, 1) : Arguments{};
-  for (Value& item : iterate(runtime.budget, input)) {
+  for (Value& item : items_if_true(runtime.budget, input)) {
     const bool matches =
         has_test ? apply_test(runtime, name_argument(arguments, 0, "select").view(), item, rest)
                  : truthy(item);
@@ -53,7 +58,7 @@ Value choose_by_attribute(Runtime& runtime, const Value& input, const Arguments&
   const bool has_test = arguments.positional.size() > 1;
   const Arguments rest = has_test ? without_first(arguments, 2) : Arguments{};
   std::vector<Value> out;
-  for (Value& item : iterate(runtime.budget, input)) {
+  for (Value& item : items_if_true(runtime.budget, input)) {
     const Value attribute = path.follow(runtime, item);
     const bool matches =
         has_test
@@ -70,7 +75,7 @@ Value map_attribute(Runtime& runtime, const Value& input, const Arguments& argum
   const Parameters p("map", arguments, {"attribute", "default"}, 1);
   const AttributePath path(p.at(0));
   std::vector<Value> out;
-  for (Value& item : iterate(runtime.budget, input)) {
+  for (Value& item : items_if_true(runtime.budget, input)) {
     Value found = path.follow(runtime, std::move(item));
     out.push_back(found.is_undefined() && !p.is_absent(1) ? p.at(1) : std::move(found));
   }
@@ -207,7 +212,7 @@ Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Text& name = name_argument(arguments, 0, "map");
   const Arguments rest = without_first(arguments, 1);
   std::vector<Value> out;
-  for (const Value& item : iterate(runtime.budget, input)) {
+  for (const Value& item : items_if_true(runtime.budget, input)) {
     out.push_back(apply_filter(runtime, name.view(), item, rest));
   }
   return make_iterator(runtime.budget, std::move(out));

@@ -18,9 +18,11 @@ bool all_ascii(std::string_view text) {
 Text::Text(std::string_view plain)
     : Text(MarkedText{.text = std::string(plain), .user_ranges = {}}) {}
 
-Text::Text(MarkedText marked) : ascii_(all_ascii(marked.text)) {
+Text::Text(MarkedText marked) : Text(std::move(marked), Charge()) {}
+
+Text::Text(MarkedText marked, Charge charge) : ascii_(all_ascii(marked.text)) {
   if (!marked.text.empty()) {
-    data_ = std::make_shared<const MarkedText>(std::move(marked));
+    data_ = std::make_shared<const Data>(std::move(marked), std::move(charge));
   }
 }
 
@@ -30,7 +32,7 @@ Text Text::from_user(std::string_view bytes) {
 
 const std::vector<TextRange>& Text::marks() const {
   static const std::vector<TextRange> kNone;
-  return data_ ? data_->user_ranges : kNone;
+  return data_ ? data_->marked.user_ranges : kNone;
 }
 
 std::size_t Text::length() const { return index_of(size()); }
@@ -68,7 +70,7 @@ void TextBuilder::mark(std::size_t begin, std::size_t end) {
     out_.user_ranges.back().end = end;
     return;
   }
-  budget_->allocate(sizeof(TextRange));
+  charge_.add(sizeof(TextRange));
   out_.user_ranges.push_back({begin, end});
 }
 
@@ -84,7 +86,7 @@ void TextBuilder::append(const Text& text, std::size_t begin, std::size_t end) {
 }
 
 void TextBuilder::append_plain(std::string_view bytes) {
-  budget_->allocate(bytes.size());
+  charge_.add(bytes.size());
   out_.text.append(bytes);
 }
 

@@ -20,13 +20,14 @@ class Text {
   // Unmarked: the template's own words.
   explicit Text(std::string_view plain);
   explicit Text(MarkedText marked);
+  Text(MarkedText marked, Charge charge);
   // Every byte marked.
   static Text from_user(std::string_view bytes);
 
-  std::string_view view() const { return data_ ? std::string_view(data_->text) : ""; }
+  std::string_view view() const { return data_ ? std::string_view(data_->marked.text) : ""; }
   std::size_t size() const { return view().size(); }
   bool empty() const { return view().empty(); }
-  bool has_marks() const { return data_ && !data_->user_ranges.empty(); }
+  bool has_marks() const { return data_ && !data_->marked.user_ranges.empty(); }
   const std::vector<TextRange>& marks() const;
   // One byte is one code point.
   bool is_ascii() const { return ascii_; }
@@ -39,14 +40,18 @@ class Text {
   std::size_t index_of(std::size_t offset) const;
 
  private:
-  std::shared_ptr<const MarkedText> data_;
+  struct Data {
+    MarkedText marked;
+    Charge charge;
+  };
+  std::shared_ptr<const Data> data_;
   bool ascii_ = true;
 };
 
 // Puts a text together from pieces, paying the budget for every byte before it is copied.
 class TextBuilder {
  public:
-  explicit TextBuilder(Budget& budget) : budget_(&budget) {}
+  explicit TextBuilder(Budget& budget) : charge_(budget) {}
 
   void append(const Text& text) { append(text, 0, text.size()); }
   // Bytes [begin, end) with their marks.
@@ -58,13 +63,13 @@ class TextBuilder {
   }
 
   std::size_t size() const { return out_.text.size(); }
-  Text finish() { return Text(std::move(out_)); }
+  Text finish() { return Text(std::move(out_), std::move(charge_)); }
   MarkedText finish_marked() { return std::move(out_); }
 
  private:
   void mark(std::size_t begin, std::size_t end);
 
-  Budget* budget_;
+  Charge charge_;
   MarkedText out_;
 };
 

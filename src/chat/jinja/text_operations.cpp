@@ -19,6 +19,19 @@ std::vector<std::size_t> boundaries(Budget& budget, const Text& text) {
   return out;
 }
 
+// Where the last code point of a text that is not empty begins.
+std::size_t last_code_point(std::string_view text) {
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  std::size_t at = text.size() - 1;
+  while (at > 0 && text.size() - at < 4 && continues(at)) {
+    --at;
+  }
+  const auto length = static_cast<std::size_t>(decode_utf8(text.substr(at)).length);
+  return at + length == text.size() ? at : text.size() - 1;
+}
+
 bool is_cased(char32_t c) {
   std::string upper;
   std::string lower;
@@ -121,27 +134,31 @@ bool begins_title_word(char32_t c) {
 }  // namespace
 
 Text strip(Budget& budget, const Text& text, Side side, const Text* characters) {
-  const std::vector<std::size_t> at = boundaries(budget, text);
   std::vector<char32_t> set;
   if (characters) {
+    budget.allocate(characters->size() * sizeof(char32_t));
     for (CodePoints c = CodePoints(*characters).start(); !c.done(); c.next()) {
       set.push_back(c.value());
     }
     std::sort(set.begin(), set.end());
   }
-  const auto strips = [&](std::size_t i) {
-    const char32_t c = decode_utf8(text.view().substr(at[i])).value;
+  const auto strips = [&](char32_t c) {
     return characters ? std::binary_search(set.begin(), set.end(), c) : is_space(c);
   };
-  std::size_t begin = 0;
-  std::size_t end = at.size() - 1;
-  while (side != Side::kRight && begin < end && strips(begin)) {
-    ++begin;
+  std::string_view rest = text.view();
+  while (side != Side::kRight && !rest.empty() && strips(decode_utf8(rest).value)) {
+    rest.remove_prefix(static_cast<std::size_t>(decode_utf8(rest).length));
   }
-  while (side != Side::kLeft && begin < end && strips(end - 1)) {
-    --end;
+  while (side != Side::kLeft && !rest.empty()) {
+    const std::size_t last = last_code_point(rest);
+    if (!strips(decode_utf8(rest.substr(last)).value)) {
+      break;
+    }
+    rest = rest.substr(0, last);
   }
-  return substring(budget, text, at[begin], at[end]);
+  const auto begin = static_cast<std::size_t>(rest.data() - text.view().data());
+  budget.scan(text.size() - rest.size());
+  return substring(budget, text, begin, begin + rest.size());
 }
 
 Text replace(Budget& budget, const Text& text, const Text& old, const Text& with,
