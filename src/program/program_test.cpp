@@ -1,0 +1,179 @@
+// Validation and traffic on a one-layer program written by hand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "program/access.h"
+#include "program/builder.h"
+#include "program/print.h"
+#include "program/traffic.h"
+#include "program/validate.h"
+
+namespace godwit::program {
+namespace {
+
+constexpr uint64_t kDim = 64;
+constexpr uint64_t kFfn = 96;
+constexpr uint64_t kVocab = 100;
+
+// One layer, 4 query heads and 2 KV heads of 16; every matrix Q8_0, the head tied to the embedding.
+Program one_layer() {
+  ProgramBuilder b;
+  const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
+    return b.weight(name, TensorType::kQ8_0, rows, cols);
+  };
+  const auto vector = [&](const char* name, uint64_t cols) {
+    return b.weight(name, TensorType::kF32, 1, cols);
+  };
+  b.program().n_vocab = kVocab;
+  const BufferId x = b.buffer("x", kDim);
+  const BufferId q = b.buffer("q", 64);
+  const BufferId k = b.buffer("k", 32);
+  const BufferId v = b.buffer("v", 32);
+  const BufferId attended = b.buffer("attended", 64);
+  const BufferId hidden = b.buffer("hidden", kFfn);
+  const BufferId logits = b.buffer("logits", kVocab);
+  const RopeRef rope = b.rope({.n_rot = 16, .frequencies = std::vector<double>(8, 1.0)});
+  b.step("embed", Embed{.table = matrix("embedding", kVocab, kDim), .out = x});
+  b.step("qkv",
+         NormProject{
+             .in = x,
+             .norm = {.weight = vector("norm", kDim), .epsilon = 1e-5f},
+             .projections = {{.weight = matrix("wq", 64, kDim), .bias = vector("bq", 64), .out = q},
+                             {.weight = matrix("wk", 32, kDim), .bias = {}, .out = k},
+                             {.weight = matrix("wv", 32, kDim), .bias = {}, .out = v}}});
+  b.step("attend", Attend{.q = q,
+                          .k = k,
+                          .v = v,
+                          .out = attended,
+                          .kv = b.kv(2, 16),
+                          .rope = rope,
+                          .pairs = RopePairs::kHalves,
+                          .n_heads = 4,
+                          .n_kv_heads = 2,
+                          .head_dim = 16,
+                          .scale = 0.25f});
+  b.step("attn_out",
+         ProjectAdd{.in = attended, .weight = matrix("wo", kDim, 64), .bias = {}, .target = x});
+  b.step("gated_up", GatedUp{.in = x,
+                             .norm = {.weight = vector("norm2", kDim), .epsilon = 1e-5f},
+                             .gate = matrix("gate", kFfn, kDim),
+                             .up = matrix("up", kFfn, kDim),
+                             .out = hidden});
+  b.step("down",
+         ProjectAdd{.in = hidden, .weight = matrix("down", kDim, kFfn), .bias = {}, .target = x});
+  b.step("output", Output{.in = x,
+                          .norm = {.weight = vector("norm3", kDim), .epsilon = 1e-5f},
+                          .weight = matrix("embedding", kVocab, kDim),
+                          .logits = logits});
+  b.program().logits = logits;
+  return std::move(b).finish();
+}
+
+template <class Kind>
+Kind& operation(Program& program) {
+  for (Step& step : program.main) {
+    if (auto* found = std::get_if<Kind>(&step.operation)) return *found;
+  }
+  throw std::logic_error("no such step");
+}
+
+std::string error_of(const Program& program) {
+  const Status status = validate(program);
+  return status ? "valid" : status.error().message;
+}
+
+TEST(Validate, AcceptsAWholeProgram) { EXPECT_EQ(error_of(one_layer()), "valid"); }
+
+TEST(Validate, NamesTheStepThatReadsTooEarly) {
+  Program p = one_layer();
+  std::swap(p.main[1], p.main[2]);
+  EXPECT_EQ(error_of(p), "program: step 'attend': reads buffer 'q' before any step has written it");
+}
+
+TEST(Validate, RefusesWeightsThatDoNotFitTheirInput) {
+  Program p = one_layer();
+  operation<GatedUp>(p).gate = operation<ProjectAdd>(p).weight;
+  EXPECT_NE(error_of(p).find("step 'gated_up': gate has 64 rows, up 96"), std::string::npos)
+      << error_of(p);
+}
+
+TEST(Validate, RefusesABufferOfAnotherWidth) {
+  Program p = one_layer();
+  operation<Attend>(p).v = operation<Attend>(p).q;
+  EXPECT_EQ(error_of(p), "program: step 'attend': buffer 'q' holds 64 floats, the step expects 32");
+}
+
+TEST(Validate, RefusesAWeightThatDiffersFromItsTable) {
+  Program p = one_layer();
+  operation<ProjectAdd>(p).weight.type = TensorType::kF16;
+  EXPECT_EQ(
+      error_of(p),
+      "program: step 'attn_out': weight 'wo' is [64, 64] Q8_0, the step expects [64, 64] F16");
+}
+
+TEST(Validate, RefusesTwoStepsOverOneKv) {
+  Program p = one_layer();
+  p.main.insert(p.main.begin() + 3, p.main[2]);
+  EXPECT_EQ(error_of(p), "program: step 'attend': KV 0 already belongs to another step");
+}
+
+TEST(Validate, RefusesHeadsThatCannotShare) {
+  Program p = one_layer();
+  p.kvs[0].n_kv_heads = 1;
+  EXPECT_NE(error_of(p).find("KV holds 1 heads of 16"), std::string::npos) << error_of(p);
+}
+
+TEST(Validate, RefusesMoreRopeThanAHeadHas) {
+  Program p = one_layer();
+  p.ropes[0].n_rot = 32;
+  EXPECT_NE(error_of(p).find("RoPE turns 32 dimensions"), std::string::npos) << error_of(p);
+}
+
+TEST(Validate, RefusesAProgramWithoutLogits) {
+  Program p = one_layer();
+  p.main.pop_back();
+  EXPECT_EQ(error_of(p), "program: no step writes the logits");
+}
+
+TEST(Validate, RefusesABiasOfTheWrongLength) {
+  Program p = one_layer();
+  operation<NormProject>(p).projections[1].bias = operation<NormProject>(p).projections[0].bias;
+  EXPECT_NE(error_of(p).find("'bq' is [1, 64], expected [1, 32]"), std::string::npos)
+      << error_of(p);
+}
+
+// Counted by hand: rows * cols * 34/32 bytes of Q8_0, 4 bytes per norm or bias value.
+TEST(Traffic, CountsEveryWeightOnceAndOneEmbeddingRowPerToken) {
+  const Program p = one_layer();
+  const uint64_t matrices = (64 + 32 + 32 + 64 + 96 + 96) * 64 + 64 * 96 + 100 * 64;
+  const uint64_t vectors = 3 * 64 + 64;
+  TrafficInput input{.position = 10, .n_rows = 3};
+  const Traffic t = traffic_of(p, input);
+  EXPECT_EQ(t.weight_bytes, matrices * 34 / 32 + vectors * 4 + 3 * 64 * 34 / 32);
+  EXPECT_EQ(t.kv_read_bytes, 10u * 2 * 2 * 16 * 2);
+  EXPECT_EQ(t.kv_write_bytes, 3u * 2 * 2 * 16 * 2);
+  input.k_type = TensorType::kF32;
+  EXPECT_EQ(traffic_of(p, input).kv_read_bytes, 10u * 2 * 16 * (4 + 2));
+  EXPECT_EQ(kv_bytes_per_position(p, TensorType::kF16, TensorType::kF16), 128u);
+}
+
+TEST(Print, HasALinePerStepWithItsWeights) {
+  const Program p = one_layer();
+  const std::string text = print(p, {.position = 0});
+  EXPECT_EQ(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')), p.main.size());
+  EXPECT_NE(text.find("x[64] -> q[64] k[32] v[32]  norm [1, 64] F32  wq [64, 64] Q8_0"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Builder, SharesAWeightThatIsAskedForTwice) {
+  const Program p = one_layer();
+  const auto named = std::count_if(p.weights.begin(), p.weights.end(),
+                                   [](const Weight& w) { return w.name == "embedding"; });
+  EXPECT_EQ(named, 1);
+}
+
+}  // namespace
+}  // namespace godwit::program

@@ -1,0 +1,183 @@
+// The step check on synthetic models: the CPU backend lies within its derived bounds for every
+// type, and the check fails for each planted mistake in what a step is told to do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "apps/synth_model.h"
+#include "backend/cpu/kernel_table.h"
+#include "backend/registry.h"
+#include "gguf/file.h"
+#include "model/registry.h"
+#include "os/thread_pool.h"
+#include "quant/formats.h"
+#include "testing/steps/step_check.h"
+#include "testing/temporary_folder.h"
+
+namespace godwit {
+namespace {
+
+size_t cpu_block(TensorType type) {
+  switch (cpu::find_matvec_kernel(type, Isa::kGeneric)->activation) {
+    case cpu::ActivationKind::kF32:
+      return 0;
+    case cpu::ActivationKind::kQ8Block32:
+      return 32;
+    case cpu::ActivationKind::kQ8Block256:
+      return 256;
+  }
+  return 0;
+}
+
+// A tiny synthetic model on disk, opened.
+struct TinyModel {
+  testing::TemporaryFolder folder;
+  std::optional<gguf::File> file;
+  model::Model model;
+};
+
+std::unique_ptr<TinyModel> make_tiny(const apps::SynthOptions& options) {
+  auto tiny = std::make_unique<TinyModel>();
+  const std::filesystem::path path = tiny->folder.path() / "tiny.gguf";
+  const Result<apps::SynthModel> plan = apps::plan_synth_model(options);
+  EXPECT_TRUE(plan) << plan.error().message;
+  const Status written = apps::write_synth_model(*plan, path, {});
+  EXPECT_TRUE(written) << written.error().message;
+  Result<gguf::File> file = gguf::File::open(path);
+  EXPECT_TRUE(file) << file.error().message;
+  tiny->file.emplace(std::move(*file));
+  Result<model::Model> model = model::build_model(*tiny->file);
+  EXPECT_TRUE(model) << model.error().message;
+  tiny->model = std::move(*model);
+  return tiny;
+}
+
+apps::SynthOptions tiny_options(apps::ShapeArch arch, TensorType type) {
+  apps::SynthOptions options;
+  options.shape = *apps::find_shape("tiny");
+  options.shape.arch = arch;
+  options.shape.n_layers = 2;
+  options.matrix_type = type;
+  options.seed = 7;
+  return options;
+}
+
+// The worst ratio over all steps when `subject_program` runs on the CPU backend.
+double worst_ratio(const TinyModel& tiny, const program::Program& subject_program) {
+  auto oracle = backend::make_backend("reference", {.n_threads = 2});
+  auto subject = backend::make_backend("cpu", {.n_threads = 2});
+  EXPECT_TRUE(oracle && subject);
+  EXPECT_TRUE((*oracle)->load(tiny.model.program, tiny.model.weights, {}));
+  EXPECT_TRUE((*subject)->load(subject_program, tiny.model.weights, {}));
+  ThreadPool pool(2);
+  const testing::StepContext context{.program = tiny.model.program,
+                                     .weights = tiny.model.weights,
+                                     .activation_block = cpu_block,
+                                     .pool = pool};
+  double worst = 0;
+  const Status ran =
+      testing::check_steps(context, **oracle, **subject, {.n_prompt = 21, .n_decode = 2, .seed = 3},
+                           [&](const testing::StepDifference& d) {
+                             worst = std::max(worst, d.ratio());
+                             return true;
+                           });
+  EXPECT_TRUE(ran);
+  return worst;
+}
+
+class StepsOfType : public ::testing::TestWithParam<TensorType> {};
+
+TEST_P(StepsOfType, LieWithinTheirBoundsOnTheCpu) {
+  const auto tiny = make_tiny(tiny_options(apps::ShapeArch::kQwen2, GetParam()));
+  const double worst = worst_ratio(*tiny, tiny->model.program);
+  EXPECT_LE(worst, 1.0);
+  EXPECT_GT(worst, 0.0) << "the CPU and the oracle agree to the bit: is one of them the other?";
+}
+
+std::vector<TensorType> all_types() {
+  std::vector<TensorType> types;
+  for (const quant::Format& format : quant::formats()) types.push_back(format.type);
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(, StepsOfType, ::testing::ValuesIn(all_types()), [](const auto& test) {
+  return std::string(tensor_type_name(test.param));
+});
+
+// A planted mistake: what to change in each step of the kind it applies to.
+struct Mutant {
+  std::string name;
+  void (*plant)(program::Program&);
+};
+
+template <class Kind, class Change>
+void change_each(program::Program& program, Change change) {
+  for (program::Step& step : program.main) {
+    if (auto* operation = std::get_if<Kind>(&step.operation)) change(*operation);
+  }
+}
+
+const Mutant kMutants[] = {
+    {"RopePairs",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) {
+         s.pairs = s.pairs == program::RopePairs::kHalves ? program::RopePairs::kAdjacent
+                                                          : program::RopePairs::kHalves;
+       });
+     }},
+    {"RopeMagnitude", [](program::Program& p) { p.ropes[0].magnitude = 1.01; }},
+    {"RopeFrequency", [](program::Program& p) { p.ropes[0].frequencies[3] *= 1.01; }},
+    {"HalfOfTheHeadTurns",
+     [](program::Program& p) {
+       p.ropes[0].n_rot /= 2;
+       p.ropes[0].frequencies.resize(p.ropes[0].n_rot / 2);
+     }},
+    {"AttentionScale",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.scale *= 1.02f; });
+     }},
+    {"NormEpsilon",
+     [](program::Program& p) {
+       change_each<program::NormProject>(p, [](auto& s) { s.norm.epsilon += 0.05f; });
+     }},
+    {"BiasDropped",
+     [](program::Program& p) {
+       change_each<program::NormProject>(p, [](auto& s) { s.projections[1].bias.reset(); });
+     }},
+    {"KeysAndValuesSwapped",
+     [](program::Program& p) {
+       change_each<program::NormProject>(
+           p, [](auto& s) { std::swap(s.projections[1].out, s.projections[2].out); });
+     }},
+    {"GateAndUpSwapped",
+     [](program::Program& p) {
+       change_each<program::GatedUp>(p, [](auto& s) { std::swap(s.gate, s.up); });
+     }},
+    {"ResidualOfAnotherLayer",
+     [](program::Program& p) {
+       std::vector<program::ProjectAdd*> adds;
+       change_each<program::ProjectAdd>(p, [&](auto& s) { adds.push_back(&s); });
+       std::swap(adds[1]->weight, adds[3]->weight);
+     }},
+    {"OutputNormOfALayer",
+     [](program::Program& p) {
+       program::RmsNorm norm;
+       change_each<program::NormProject>(p, [&](auto& s) { norm = s.norm; });
+       change_each<program::Output>(p, [&](auto& s) { s.norm = norm; });
+     }},
+};
+
+class StepMutants : public ::testing::TestWithParam<Mutant> {};
+
+TEST_P(StepMutants, AreCaught) {
+  const auto tiny = make_tiny(tiny_options(apps::ShapeArch::kQwen2, TensorType::kQ8_0));
+  program::Program mutant = tiny->model.program;
+  GetParam().plant(mutant);
+  EXPECT_GT(worst_ratio(*tiny, mutant), 1.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, StepMutants, ::testing::ValuesIn(kMutants),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace godwit
