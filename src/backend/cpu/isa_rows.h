@@ -13,14 +13,14 @@
 namespace godwit::cpu {
 namespace {
 
-// What a kernel computes in one call: 16 rows, a group of tokens, all columns.
+// What a kernel computes in one call: a row tile (or two), a group of tokens, all columns.
 struct TileJob {
-  const std::byte* weights;  // the row tile
+  const std::byte* weights;  // the row tile; a second one follows it
   size_t cols;
   Activations x;  // from the first token of the group on
   float* y;       // the first row and token
   size_t y_stride;
-  size_t n_rows;  // rows to store, 1..16
+  size_t n_rows;  // rows to store, 1..16 (17..32 for two tiles)
 };
 
 [[gnu::always_inline]] inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -71,8 +71,34 @@ template <class Kernel, size_t kTokens>
   }
 }
 
-// Kernel: static size_t tile_bytes(cols), and template <size_t kTokens, bool kPrefetch> static void
-// multiply(const TileJob&). kGroups: sizes of token groups, falling, the last 1.
+// The second tile of a pair.
+[[gnu::always_inline]] inline TileJob second_tile(const TileJob& pair, size_t tile_bytes) {
+  TileJob job = pair;
+  job.weights += tile_bytes;
+  job.y += kTileRows;
+  job.n_rows -= kTileRows;
+  return job;
+}
+
+// All tokens of a chunk with one row tile, or, where the kernel can, with two.
+template <class Kernel, size_t... kGroups>
+[[gnu::always_inline]] inline void run_tiles(TileJob job, size_t n_tokens) {
+  size_t t = 0;
+  if constexpr (requires { Kernel::kPairTokens; }) {
+    if (job.n_rows > kTileRows) {
+      run_groups<typename Kernel::Pair, Kernel::kPairTokens>(job, n_tokens, t);
+      const TileJob second = second_tile(job, Kernel::tile_bytes(job.cols));
+      size_t second_t = t;
+      (run_groups<Kernel, kGroups>(second, n_tokens, second_t), ...);
+      job.n_rows = kTileRows;
+    }
+  }
+  (run_groups<Kernel, kGroups>(job, n_tokens, t), ...);
+}
+
+// Kernel: static size_t tile_bytes(cols), and template <size_t kTokens, bool kPrefetch> static
+// void multiply(const TileJob&); where a register tile of two row tiles pays, kPairTokens and
+// Pair::multiply for so many tokens. kGroups: sizes of token groups, falling, the last 1.
 template <class Kernel, size_t... kGroups>
 inline void run_rows(const MatVecArgs& args) {
   // As many tokens at a time as leave room for a tile in a second-level cache of 1 MiB.
@@ -85,15 +111,18 @@ inline void run_rows(const MatVecArgs& args) {
   for (size_t first = 0; first < args.n_tokens; first += chunk) {
     const size_t n_tokens = smaller(chunk, args.n_tokens - first);
     const Activations x = skip_tokens(args.x, first);
-    for (size_t row = args.row_begin; row < args.row_end; row += kTileRows) {
-      const TileJob job = {.weights = args.weights + row / kTileRows * tile_bytes,
-                           .cols = args.cols,
-                           .x = x,
-                           .y = args.y + first * args.y_stride + row,
-                           .y_stride = args.y_stride,
-                           .n_rows = smaller(kTileRows, args.row_end - row)};
-      size_t t = 0;
-      (run_groups<Kernel, kGroups>(job, n_tokens, t), ...);
+    size_t step = kTileRows;
+    if constexpr (requires { Kernel::kPairTokens; }) {
+      if (n_tokens >= Kernel::kPairTokens) step = 2 * kTileRows;
+    }
+    for (size_t row = args.row_begin; row < args.row_end; row += step) {
+      run_tiles<Kernel, kGroups...>({.weights = args.weights + row / kTileRows * tile_bytes,
+                                     .cols = args.cols,
+                                     .x = x,
+                                     .y = args.y + first * args.y_stride + row,
+                                     .y_stride = args.y_stride,
+                                     .n_rows = smaller(step, args.row_end - row)},
+                                    n_tokens);
     }
   }
 }

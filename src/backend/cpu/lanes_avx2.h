@@ -40,28 +40,10 @@ namespace {
   return _mm256_or_si256(code, _mm256_and_si256(bits, _mm256_set1_epi8(16)));
 }
 
-// Puts the eight bits of each byte of `high` on top of eight vectors of four-bit codes.
-[[gnu::always_inline]] inline void merge_high_bits(__m256i high, __m256i (&codes)[8]) {
-  codes[0] = merge_bit4(codes[0], _mm256_slli_epi16(high, 4));
-  codes[1] = merge_bit4(codes[1], _mm256_slli_epi16(high, 3));
-  codes[2] = merge_bit4(codes[2], _mm256_slli_epi16(high, 2));
-  codes[3] = merge_bit4(codes[3], _mm256_slli_epi16(high, 1));
-  codes[4] = merge_bit4(codes[4], high);
-  codes[5] = merge_bit4(codes[5], _mm256_srli_epi16(high, 1));
-  codes[6] = merge_bit4(codes[6], _mm256_srli_epi16(high, 2));
-  codes[7] = merge_bit4(codes[7], _mm256_srli_epi16(high, 3));
-}
-
-// The sum of kCount products codes[first..] * q[4 * first..] as pairs in int16. The caller sees to
-// it that kCount * 2 * (largest code) * 127 < 2^15.
-template <size_t kFirst, size_t kCount, size_t kCodes>
-[[gnu::always_inline]] inline __m256i pair_dots(const __m256i (&codes)[kCodes], const int8_t* q) {
-  __m256i sum = _mm256_maddubs_epi16(codes[kFirst], broadcast4(q + 4 * kFirst));
-#pragma GCC unroll 8
-  for (size_t j = kFirst + 1; j < kFirst + kCount; ++j) {
-    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes[j], broadcast4(q + 4 * j)));
-  }
-  return sum;
+// Bit `bit` of every byte, moved to bit 4 (the others are anything). After inlining a constant.
+[[gnu::always_inline]] inline __m256i high_bit(__m256i high, size_t bit) {
+  return bit <= 4 ? _mm256_slli_epi16(high, static_cast<int>(4 - bit))
+                  : _mm256_srli_epi16(high, static_cast<int>(bit - 4));
 }
 
 // Stores the rows of one half that exist, for every token of the group.
@@ -74,6 +56,18 @@ template <size_t kTokens>
 #pragma GCC unroll 16
   for (size_t t = 0; t < kTokens; ++t) {
     _mm256_maskstore_ps(job.y + t * job.y_stride + 8 * half, mask, sums[t]);
+  }
+}
+
+// A dword lane is a row. One token: both halves of the tile at once, which share the activations.
+// More: one half after the other, else the sixteen registers spill.
+template <class Kernel, size_t kTokens, bool kPrefetch>
+[[gnu::always_inline]] inline void multiply_by_halves(const TileJob& job) {
+  if constexpr (kTokens == 1) {
+    Kernel::template multiply_halves<1, 2, kPrefetch>(job, 0);
+  } else {
+    Kernel::template multiply_halves<kTokens, 1, kPrefetch>(job, 0);
+    Kernel::template multiply_halves<kTokens, 1, false>(job, 1);
   }
 }
 

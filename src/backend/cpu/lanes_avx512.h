@@ -47,13 +47,15 @@ namespace {
   codes[7] = merge_bit4(codes[7], _mm512_srli_epi16(high, 3));
 }
 
-// Stores the rows that exist, for every token of the group.
+// Stores the rows that exist of row tile `tile`, for every token of the group.
 template <size_t kTokens>
-[[gnu::always_inline]] inline void store_sums(const __m512 (&sums)[kTokens], const TileJob& job) {
-  const auto mask = static_cast<__mmask16>((1u << job.n_rows) - 1);
+[[gnu::always_inline]] inline void store_sums(const __m512 (&sums)[kTokens], const TileJob& job,
+                                              size_t tile) {
+  const size_t n_rows = job.n_rows - kTileRows * tile;
+  const auto mask = static_cast<__mmask16>(n_rows < kTileRows ? (1u << n_rows) - 1 : 0xffffu);
 #pragma GCC unroll 16
   for (size_t t = 0; t < kTokens; ++t) {
-    _mm512_mask_storeu_ps(job.y + t * job.y_stride, mask, sums[t]);
+    _mm512_mask_storeu_ps(job.y + t * job.y_stride + kTileRows * tile, mask, sums[t]);
   }
 }
 

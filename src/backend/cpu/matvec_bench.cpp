@@ -1,8 +1,9 @@
-// godwit_matvec_bench [filter] [--tokens N]: every kernel of the table that this processor can run
-// and whose name contains `filter`: decode in GB/s of packed weights and percent of the read
-// bandwidth measured just before, over more rows than any cache holds, and prefill in G
-// multiply-adds/s for 512 tokens. Two threads (or as many as there are processors). Medians of
-// several rounds.
+// godwit_matvec_bench [filter [decode]]: every kernel of the table that this processor can run and
+// whose name contains `filter` (without one: all but the generic ones). Decode in GB/s of packed
+// weights over more rows than any cache holds, and, in percent of the read bandwidth measured just
+// before, the best; prefill of 512 tokens in G multiply-adds/s unless `decode` is given. As many
+// threads as processors; median and best of several rounds, since other programs may share the
+// machine. Results are not verified here: godwit_backend_cpu_test does.
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -31,9 +32,14 @@ double seconds_now() {
 
 size_t thread_count() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Median seconds of body(thread) on all threads at once.
+struct Timing {
+  double median;  // seconds
+  double best;
+};
+
+// Seconds of body(thread) on all threads at once.
 template <class Body>
-double median_seconds(Body body) {
+Timing time_threads(Body body) {
   const size_t n = thread_count();
   std::vector<double> times;
   for (int round = 0; round < kRounds; ++round) {
@@ -55,7 +61,7 @@ double median_seconds(Body body) {
     times.push_back(std::ranges::max(end) - std::ranges::min(begin));
   }
   std::ranges::sort(times);
-  return times[times.size() / 2];
+  return {times[times.size() / 2], times.front()};
 }
 
 std::byte* huge_buffer(size_t n_bytes) {
@@ -64,12 +70,15 @@ std::byte* huge_buffer(size_t n_bytes) {
   return static_cast<std::byte*>(p);
 }
 
-// Sums every eighth byte's word: one load per 64 bytes would be a cache line, this reads all.
+// Reads every byte, with or without the kernels' kind of prefetch.
+template <bool kPrefetch>
 uint64_t read_all(const std::byte* bytes, size_t n) {
   uint64_t sums[8] = {};
   for (size_t i = 0; i + 64 <= n; i += 64) {
-    __builtin_prefetch(bytes + i + 8192, 0, 2);
-    __builtin_prefetch(bytes + i + 1536, 0, 3);
+    if constexpr (kPrefetch) {
+      __builtin_prefetch(bytes + i + 8192, 0, 2);
+      __builtin_prefetch(bytes + i + 1536, 0, 3);
+    }
     for (size_t k = 0; k < 8; ++k) {
       uint64_t word = 0;
       std::memcpy(&word, bytes + i + 8 * k, 8);
@@ -81,11 +90,23 @@ uint64_t read_all(const std::byte* bytes, size_t n) {
   return sum;
 }
 
+template <bool kPrefetch>
 double read_gbps(const std::byte* buffer) {
   const size_t part = kBufferBytes / thread_count() / 64 * 64;
   std::atomic<uint64_t> sink = 0;
-  const double s = median_seconds([&](size_t i) { sink += read_all(buffer + i * part, part); });
-  return static_cast<double>(part * thread_count()) / s * 1e-9;
+  const Timing t =
+      time_threads([&](size_t i) { sink += read_all<kPrefetch>(buffer + i * part, part); });
+  return static_cast<double>(part * thread_count()) / t.best * 1e-9;
+}
+
+struct Rate {
+  double median;  // 1e9 per second
+  double best;
+};
+
+Rate rate(size_t count, const Timing& t) {
+  const double giga = static_cast<double>(count) * 1e-9;
+  return {giga / t.median, giga / t.best};
 }
 
 struct Input {
@@ -142,38 +163,38 @@ void run_part(const MatVecKernel& kernel, MatVecArgs args, size_t thread) {
   if (args.row_begin < args.row_end) kernel.run(args);
 }
 
-double decode_gbps(const MatVecKernel& kernel, size_t cols, size_t n_tokens, std::byte* buffer,
-                   size_t rows) {
+Rate decode_gbps(const MatVecKernel& kernel, size_t cols, size_t n_tokens, std::byte* buffer,
+                 size_t rows) {
   const Input input(kernel.activation, n_tokens, cols, kernel.isa);
   std::vector<float> y;
   const MatVecArgs args = args_of(buffer, rows, cols, input, n_tokens, y);
-  const double s = median_seconds([&](size_t thread) { run_part(kernel, args, thread); });
+  const Timing t = time_threads([&](size_t thread) { run_part(kernel, args, thread); });
   const size_t bytes = rows * find_packing(kernel.type)->packed_row_bytes(cols);
-  return static_cast<double>(bytes) / s * 1e-9;
+  return rate(bytes, t);
 }
 
-double prefill_gmacs(const MatVecKernel& kernel, size_t rows, size_t cols, std::byte* buffer) {
+Rate prefill_gmacs(const MatVecKernel& kernel, size_t rows, size_t cols, std::byte* buffer) {
   constexpr size_t kTokens = 512;
   const Input input(kernel.activation, kTokens, cols, kernel.isa);
   std::vector<float> y;
   const MatVecArgs args = args_of(buffer, rows, cols, input, kTokens, y);
-  const double s = median_seconds([&](size_t thread) { run_part(kernel, args, thread); });
-  return static_cast<double>(rows * cols * kTokens) / s * 1e-9;
+  const Timing t = time_threads([&](size_t thread) { run_part(kernel, args, thread); });
+  return rate(rows * cols * kTokens, t);
 }
 
 void bench_kernel(const MatVecKernel& kernel, std::byte* buffer, double peak, bool prefill) {
   constexpr size_t kCols = 4096;
   const size_t rows = fill_rows(kernel.type, kCols, buffer);
-  const double one = decode_gbps(kernel, kCols, 1, buffer, rows);
-  const double four = decode_gbps(kernel, kCols, 4, buffer, rows);
-  fmt::print("{:<18} decode {:6.2f} GB/s {:5.1f} %  4 tokens {:6.2f} GB/s", kernel.name, one,
-             100 * one / peak, four);
+  const Rate one = decode_gbps(kernel, kCols, 1, buffer, rows);
+  const Rate four = decode_gbps(kernel, kCols, 4, buffer, rows);
+  fmt::print("{:<16} {:6.2f} {:6.2f} {:6.1f} | {:6.2f} {:6.2f}", kernel.name, one.median, one.best,
+             100 * one.best / peak, four.median, four.best);
   if (prefill) {
-    // The same bytes read as rows of 2048.
     fill_rows(kernel.type, 2048, buffer);
-    fmt::print("  prefill 2048x2048 {:7.1f} 8192x2048 {:7.1f} Gmac/s",
-               prefill_gmacs(kernel, 2048, 2048, buffer),
-               prefill_gmacs(kernel, 8192, 2048, buffer));
+    const Rate small = prefill_gmacs(kernel, 2048, 2048, buffer);
+    const Rate large = prefill_gmacs(kernel, 8192, 2048, buffer);
+    fmt::print(" | {:7.1f} {:7.1f} | {:7.1f} {:7.1f}", small.median, small.best, large.median,
+               large.best);
   }
   fmt::print("\n");
   std::fflush(stdout);
@@ -187,8 +208,10 @@ int run_bench(int argc, char** argv) {
   const bool prefill = argc <= 2 || std::string_view(argv[2]) != "decode";
   std::byte* buffer = huge_buffer(kBufferBytes);
   std::memset(buffer, 1, kBufferBytes);
-  const double peak = std::max(read_gbps(buffer), read_gbps(buffer));
+  const double peak = std::max(read_gbps<false>(buffer), read_gbps<true>(buffer));
   fmt::print("{}, {} threads, read {:.2f} GB/s\n", processor_name(), thread_count(), peak);
+  fmt::print("kernel           1 token: GB/s median, best, % of read | 4 tokens: median, best");
+  fmt::print("{}\n", prefill ? " | 512 tokens, 2048x2048: Gmac/s median, best | 8192x2048" : "");
   for (const MatVecKernel& kernel : matvec_kernels()) {
     if (kernel.isa > detected_isa()) continue;
     if (kernel.name.find(filter) == std::string_view::npos) continue;

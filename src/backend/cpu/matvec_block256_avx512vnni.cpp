@@ -82,7 +82,7 @@ struct Groups {
       }
       finish_block(*tile, mins, isums, x, b, sums);
     }
-    store_sums(sums, job);
+    store_sums(sums, job, 0);
   }
 
   template <size_t kTokens>
@@ -161,7 +161,7 @@ struct SixBit {
         sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum), scale, sums[t]);
       }
     }
-    store_sums(sums, job);
+    store_sums(sums, job, 0);
   }
 
   template <size_t kTokens>

@@ -3,7 +3,7 @@
 // Preconditions: those of MatVecArgs; the caller guarantees them.
 // Bytes moved: rows * cols / 32 * (tile bytes / 16) of weights, once per chunk of tokens.
 //   Floor = bytes / read bandwidth; measured: docs/BENCHMARKS.md.
-// Work split: a dword lane is a row, a tile is two halves; 8 rows by up to 4 tokens at a time.
+// Work split: see multiply_by_halves(); up to 4 tokens at a time.
 // Arithmetic: exact. Codes of 4 and 5 bits stay unsigned: eight products of 15 * 127 * 2, or four
 //   of 31 * 127 * 2, fit int16. Q8_0 takes |code| and moves its sign to x: 128 * 127 * 2 fits.
 // Reference: matvec_block32_generic.cpp.
@@ -19,82 +19,108 @@
 namespace godwit::cpu::avx2 {
 namespace {
 
-[[gnu::always_inline]] inline __m256i add_pairs(__m256i pairs) {
-  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-}
+// The dots of one half of a tile with kTokens tokens, four columns after four columns, each vector
+// of codes made just before its use: sixteen registers hold no more. q points at the block's
+// columns of the first token.
+template <size_t kTokens>
+struct Dots {
+  __m256i dots[kTokens];
 
-// Unsigned codes of 4 or 5 bits for one half of a tile; their dot less offset * sum(x).
-template <class Tile, int kOffset>
-struct UnsignedCodes {
-  using TileType = Tile;
-  static constexpr bool kFiveBits = requires(const Tile& tile) { tile.high; };
-  __m256i codes[8];
+  [[gnu::always_inline]] Dots() {
+    for (__m256i& dot : dots) dot = _mm256_setzero_si256();
+  }
 
-  [[gnu::always_inline]] UnsignedCodes(const Tile& tile, size_t half) {
-    const __m256i mask = _mm256_set1_epi8(15);
+  [[gnu::always_inline]] static __m256i add_pairs(__m256i pairs) {
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  }
+
+  // Adds sums of pairs in int16 to the dots.
+  [[gnu::always_inline]] void add(const __m256i (&pairs)[kTokens]) {
+#pragma GCC unroll 8
+    for (size_t t = 0; t < kTokens; ++t) {
+      dots[t] = _mm256_add_epi32(dots[t], add_pairs(pairs[t]));
+    }
+  }
+};
+
+// Codes of 4 or 5 bits: the low half of each nibble byte is columns 0..15, the high half 16..31.
+template <class Tile, size_t kTokens>
+[[gnu::always_inline]] inline void add_nibbles(const Tile& tile, size_t half, const int8_t* q,
+                                               size_t q_stride, Dots<kTokens>& dots) {
+  constexpr bool kFiveBits = requires { tile.high; };
+#pragma GCC unroll 2
+  for (size_t upper = 0; upper < 2; ++upper) {
+    __m256i pairs[kTokens];
 #pragma GCC unroll 4
     for (size_t j = 0; j < 4; ++j) {
       const __m256i both = load(tile.nibbles[j], half);
-      codes[j] = _mm256_and_si256(both, mask);
-      codes[4 + j] = _mm256_and_si256(_mm256_srli_epi16(both, 4), mask);
-    }
-    if constexpr (kFiveBits) merge_high_bits(load(tile.high, half), codes);
-  }
-
-  [[gnu::always_inline]] __m256i dot(const int8_t* q, int32_t sum) const {
-    __m256i result;
-    if constexpr (kFiveBits) {
-      result = _mm256_add_epi32(add_pairs(pair_dots<0, 4>(codes, q)),
-                                add_pairs(pair_dots<4, 4>(codes, q)));
-    } else {
-      result = add_pairs(pair_dots<0, 8>(codes, q));
-    }
-    if constexpr (kOffset == 0) return result;
-    return _mm256_sub_epi32(result, _mm256_set1_epi32(kOffset * sum));
-  }
-};
-
-struct SignedCodes {
-  using TileType = TileQ8_0;
-  __m256i codes[8];
-  __m256i magnitudes[8];
-
-  [[gnu::always_inline]] SignedCodes(const TileQ8_0& tile, size_t half) {
+      __m256i codes = upper == 0 ? both : _mm256_srli_epi16(both, 4);
+      codes = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+      if constexpr (kFiveBits) {
+        codes = merge_bit4(codes, high_bit(load(tile.high, half), 4 * upper + j));
+      }
 #pragma GCC unroll 8
-    for (size_t j = 0; j < 8; ++j) {
-      codes[j] = _mm256_xor_si256(load(tile.codes[j], half), _mm256_set1_epi8(-128));
-      magnitudes[j] = _mm256_abs_epi8(codes[j]);
+      for (size_t t = 0; t < kTokens; ++t) {
+        const __m256i x = broadcast4(q + t * q_stride + 16 * upper + 4 * j);
+        const __m256i products = _mm256_maddubs_epi16(codes, x);
+        pairs[t] = j == 0 ? products : _mm256_add_epi16(pairs[t], products);
+      }
     }
+    dots.add(pairs);
   }
+}
 
-  [[gnu::always_inline]] __m256i dot(const int8_t* q, int32_t /*sum*/) const {
-    __m256i result = _mm256_setzero_si256();
+// Q8_0: |code| times x with the code's sign.
+template <size_t kTokens>
+[[gnu::always_inline]] inline void add_bytes(const TileQ8_0& tile, size_t half, const int8_t* q,
+                                             size_t q_stride, Dots<kTokens>& dots) {
 #pragma GCC unroll 8
-    for (size_t j = 0; j < 8; ++j) {
-      const __m256i x = _mm256_sign_epi8(broadcast4(q + 4 * j), codes[j]);
-      result = _mm256_add_epi32(result, add_pairs(_mm256_maddubs_epi16(magnitudes[j], x)));
+  for (size_t j = 0; j < 8; ++j) {
+    const __m256i codes = _mm256_xor_si256(load(tile.codes[j], half), _mm256_set1_epi8(-128));
+    const __m256i magnitudes = _mm256_abs_epi8(codes);
+    __m256i pairs[kTokens];
+#pragma GCC unroll 8
+    for (size_t t = 0; t < kTokens; ++t) {
+      const __m256i x = _mm256_sign_epi8(broadcast4(q + t * q_stride + 4 * j), codes);
+      pairs[t] = _mm256_maddubs_epi16(magnitudes, x);
     }
-    return result;
+    dots.add(pairs);
   }
-};
+}
 
-template <class Codes>
+// What to take off a dot of unsigned codes, in sums of x. Q8_0 has its codes signed by now.
+template <class Tile>
+constexpr int kOffset = 0;
+template <>
+constexpr int kOffset<TileQ4_0> = 8;
+template <>
+constexpr int kOffset<TileQ5_0> = 16;
+
+template <class Tile>
 struct Block32 {
-  using Tile = typename Codes::TileType;
   static constexpr size_t kActivationBytes = 1;
   static size_t tile_bytes(size_t cols) { return cols / 32 * sizeof(Tile); }
 
   template <size_t kTokens>
   [[gnu::always_inline]] static void add_half(const Tile& tile, size_t half, const Activations& x,
                                               size_t b, __m256 (&sums)[kTokens]) {
-    const Codes codes(tile, half);
+    Dots<kTokens> dots;
+    if constexpr (requires { tile.nibbles; }) {
+      add_nibbles(tile, half, x.q + 32 * b, x.q_stride, dots);
+    } else {
+      add_bytes(tile, half, x.q + 32 * b, x.q_stride, dots);
+    }
     const __m256 d = load_halves(tile.scales, half);
-#pragma GCC unroll 16
+#pragma GCC unroll 8
     for (size_t t = 0; t < kTokens; ++t) {
       const int32_t sum = x.sums[t * x.sum_stride + b];
       const float dx = x.scales[t * x.scale_stride + b];
-      const __m256 dot = _mm256_cvtepi32_ps(codes.dot(x.q + t * x.q_stride + 32 * b, sum));
-      sums[t] = _mm256_fmadd_ps(dot, _mm256_mul_ps(d, _mm256_set1_ps(dx)), sums[t]);
+      __m256i dot = dots.dots[t];
+      if constexpr (kOffset<Tile> != 0) {
+        dot = _mm256_sub_epi32(dot, _mm256_set1_epi32(kOffset<Tile> * sum));
+      }
+      const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(dx));
+      sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), scale, sums[t]);
       if constexpr (requires { tile.mins; }) {
         const __m256 scaled_sum = _mm256_set1_ps(dx * static_cast<float>(sum));
         sums[t] = _mm256_fmadd_ps(load_halves(tile.mins, half), scaled_sum, sums[t]);
@@ -102,35 +128,35 @@ struct Block32 {
     }
   }
 
-  template <size_t kTokens, bool kPrefetch>
-  static void multiply(const TileJob& job) {
+  // kHalves halves of the rows, from half `first` on.
+  template <size_t kTokens, size_t kHalves, bool kPrefetch>
+  [[gnu::always_inline]] static void multiply_halves(const TileJob& job, size_t first) {
     const auto* tile = reinterpret_cast<const Tile*>(job.weights);
-    __m256 sums[2][kTokens];
+    __m256 sums[kHalves][kTokens];
     for (auto& half : sums) {
       for (__m256& sum : half) sum = _mm256_setzero_ps();
     }
     for (size_t b = 0; b < job.cols / 32; ++b, ++tile) {
       if constexpr (kPrefetch) prefetch_weights<sizeof(Tile)>(tile);
-      add_half(*tile, 0, job.x, b, sums[0]);
-      add_half(*tile, 1, job.x, b, sums[1]);
+#pragma GCC unroll 2
+      for (size_t h = 0; h < kHalves; ++h) add_half(*tile, first + h, job.x, b, sums[h]);
     }
-    store_sums(sums[0], job, 0);
-    store_sums(sums[1], job, 1);
+#pragma GCC unroll 2
+    for (size_t h = 0; h < kHalves; ++h) store_sums(sums[h], job, first + h);
+  }
+
+  template <size_t kTokens, bool kPrefetch>
+  static void multiply(const TileJob& job) {
+    multiply_by_halves<Block32, kTokens, kPrefetch>(job);
   }
 };
 
-using Q4_0 = Block32<UnsignedCodes<TileQ4_0, 8>>;
-using Q4_1 = Block32<UnsignedCodes<TileQ4_1, 0>>;
-using Q5_0 = Block32<UnsignedCodes<TileQ5_0, 16>>;
-using Q5_1 = Block32<UnsignedCodes<TileQ5_1, 0>>;
-using Q8_0 = Block32<SignedCodes>;
-
 }  // namespace
 
-void matvec_q4_0(const MatVecArgs& args) { run_rows<Q4_0, 4, 2, 1>(args); }
-void matvec_q4_1(const MatVecArgs& args) { run_rows<Q4_1, 4, 2, 1>(args); }
-void matvec_q5_0(const MatVecArgs& args) { run_rows<Q5_0, 4, 2, 1>(args); }
-void matvec_q5_1(const MatVecArgs& args) { run_rows<Q5_1, 4, 2, 1>(args); }
-void matvec_q8_0(const MatVecArgs& args) { run_rows<Q8_0, 4, 2, 1>(args); }
+void matvec_q4_0(const MatVecArgs& args) { run_rows<Block32<TileQ4_0>, 4, 2, 1>(args); }
+void matvec_q4_1(const MatVecArgs& args) { run_rows<Block32<TileQ4_1>, 4, 2, 1>(args); }
+void matvec_q5_0(const MatVecArgs& args) { run_rows<Block32<TileQ5_0>, 4, 2, 1>(args); }
+void matvec_q5_1(const MatVecArgs& args) { run_rows<Block32<TileQ5_1>, 4, 2, 1>(args); }
+void matvec_q8_0(const MatVecArgs& args) { run_rows<Block32<TileQ8_0>, 4, 2, 1>(args); }
 
 }  // namespace godwit::cpu::avx2

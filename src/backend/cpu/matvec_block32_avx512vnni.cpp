@@ -91,7 +91,7 @@ struct Block32 {
         }
       }
     }
-    store_sums(sums, job);
+    store_sums(sums, job, 0);
   }
 };
 

@@ -3,8 +3,7 @@
 // Preconditions: those of MatVecArgs; the caller guarantees them.
 // Bytes moved: rows * cols * (4 or 2) of weights, once per chunk of tokens.
 //   Floor = bytes / read bandwidth; measured: docs/BENCHMARKS.md.
-// Work split: a lane is a row, a tile is two halves. One token: both halves at once, eight
-//   accumulators. More: one half after the other, up to 3 tokens, twelve accumulators.
+// Work split: see multiply_by_halves(); eight accumulators for one token, twelve for up to 3.
 // Arithmetic: exact; f32 accumulators, fma.
 // Reference: matvec_float_generic.cpp.
 #include <cstddef>
@@ -107,12 +106,7 @@ struct Columns {
 
   template <size_t kTokens, bool kPrefetch>
   static void multiply(const TileJob& job) {
-    if constexpr (kTokens == 1) {
-      multiply_halves<1, 2, kPrefetch>(job, 0);
-    } else {
-      multiply_halves<kTokens, 1, kPrefetch>(job, 0);
-      multiply_halves<kTokens, 1, false>(job, 1);
-    }
+    multiply_by_halves<Columns, kTokens, kPrefetch>(job);
   }
 };
 
