@@ -1,6 +1,7 @@
 #include "apps/bench.h"
 
 #include <fmt/chrono.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "apps/bench_plan.h"
 #include "apps/bench_report.h"
 #include "apps/command.h"
 #include "apps/model_options.h"
@@ -23,57 +25,11 @@ namespace {
 struct BenchOptions {
   ModelOptions model;
   std::vector<std::string> models;
-  std::vector<size_t> prompts = {512};
-  std::vector<size_t> generations = {128};
-  std::vector<std::string> prompt_gens;
-  std::vector<size_t> depths = {0};
+  BenchLists lists;
   size_t repetitions = 5;
   std::string format = "md";
   bool progress = false;
 };
-
-struct Test {
-  size_t n_prompt = 0;
-  size_t n_gen = 0;
-  size_t n_depth = 0;
-};
-
-constexpr size_t kMaxTokens = size_t{1} << 22;
-
-Result<Test> parse_prompt_gen(const std::string& text) {
-  Test test;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%zu,%zu%c", &test.n_prompt, &test.n_gen, &rest) != 2) {
-    return fail("-pg '{}': expected PROMPT,GENERATED as 512,128", text);
-  }
-  return test;
-}
-
-// llama-bench's order: for each depth the prompt tests, the generation tests, then both in one.
-Result<std::vector<Test>> make_tests(const BenchOptions& options) {
-  std::vector<Test> tests;
-  for (const size_t depth : options.depths) {
-    for (const size_t n : options.prompts) {
-      if (n > 0) tests.push_back({.n_prompt = n, .n_gen = 0, .n_depth = depth});
-    }
-    for (const size_t n : options.generations) {
-      if (n > 0) tests.push_back({.n_prompt = 0, .n_gen = n, .n_depth = depth});
-    }
-    for (const std::string& text : options.prompt_gens) {
-      Result<Test> test = parse_prompt_gen(text);
-      if (!test) return fail(test.error());
-      test->n_depth = depth;
-      tests.push_back(*test);
-    }
-  }
-  if (tests.empty()) return fail("nothing to measure: give -p, -n or -pg");
-  for (const Test& test : tests) {
-    if (test.n_prompt > kMaxTokens || test.n_gen > kMaxTokens || test.n_depth > kMaxTokens) {
-      return fail("a test of more than {} tokens", kMaxTokens);
-    }
-  }
-  return tests;
-}
 
 std::string model_type(const engine::Engine& engine) {
   std::map<TensorType, uint64_t> weights;
@@ -119,10 +75,8 @@ class Bench {
       : engine_(engine), session_(std::move(session)) {}
 
   // One warm-up, then the repetitions.
-  Result<BenchRow> measure(const Test& test, size_t repetitions) {
-    BenchRow row{.n_prompt = test.n_prompt,
-                 .n_gen = test.n_gen,
-                 .n_depth = test.n_depth,
+  Result<BenchRow> measure(const BenchTest& test, size_t repetitions) {
+    BenchRow row{.test = test,
                  .time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
                  .samples_ns = {},
                  .bytes_per_token = bytes_per_token(test)};
@@ -145,17 +99,17 @@ class Bench {
     return ids;
   }
 
-  Status warm_up(const Test& test) {
-    const Test brief{.n_prompt = std::min<size_t>(test.n_prompt, 32),
-                     .n_gen = std::min<size_t>(test.n_gen, 2),
-                     .n_depth = 0};
+  Status warm_up(const BenchTest& test) {
+    const BenchTest brief{.n_prompt = std::min<size_t>(test.n_prompt, 32),
+                          .n_gen = std::min<size_t>(test.n_gen, 2),
+                          .n_depth = 0};
     const Result<double> ns = run(brief);
     if (!ns) return fail(ns.error());
     return {};
   }
 
   // Nanoseconds of the prompt and the steps; filling the depth is not counted.
-  Result<double> run(const Test& test) {
+  Result<double> run(const BenchTest& test) {
     session_.reset();
     const std::vector<TokenId> ids = tokens(test.n_depth + test.n_prompt);
     if (test.n_depth > 0) {
@@ -177,7 +131,7 @@ class Bench {
     return ns.count();
   }
 
-  double bytes_per_token(const Test& test) const {
+  double bytes_per_token(const BenchTest& test) const {
     program::TrafficInput input{.position = test.n_depth,
                                 .n_rows = 1,
                                 .k_type = engine_.settings().k_type,
@@ -201,31 +155,40 @@ class Bench {
   engine::Session session_;
 };
 
-Status bench_model(const BenchOptions& options, const std::vector<Test>& tests, BenchFormat format,
-                   bool& first) {
+// Rows as they are measured, on stdout.
+class Table {
+ public:
+  explicit Table(BenchFormat format) : format_(format) {}
+
+  void add(const BenchSetting& setting, const BenchRow& row) {
+    if (empty_) std::printf("%s", bench_header(format_, setting).c_str());
+    std::printf("%s", bench_row(format_, setting, row, empty_).c_str());
+    std::fflush(stdout);
+    empty_ = false;
+    footer_ = bench_footer(format_, setting);
+  }
+  void finish() const { std::printf("%s", footer_.c_str()); }
+
+ private:
+  BenchFormat format_;
+  bool empty_ = true;
+  std::string footer_;
+};
+
+Status bench_model(const BenchOptions& options, const std::vector<BenchTest>& tests, Table& table) {
   const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
   if (!engine) return fail(engine.error());
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
   const BenchSetting setting = setting_of(**engine, options);
-  if (first) std::printf("%s", bench_header(format, setting).c_str());
   Bench bench(**engine, std::move(*session));
-  for (const Test& test : tests) {
-    if (options.progress) {
-      BenchRow row;
-      row.n_prompt = test.n_prompt;
-      row.n_gen = test.n_gen;
-      row.n_depth = test.n_depth;
-      std::fprintf(stderr, "%s: %s\n", setting.model_type.c_str(), row.test().c_str());
-    }
+  // Who sees the rows come needs no more; a terminal beside a redirected table is told.
+  const bool tells = options.progress || (isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0);
+  for (const BenchTest& test : tests) {
+    if (tells) std::fprintf(stderr, "%s: %s\n", setting.model_type.c_str(), test.name().c_str());
     const Result<BenchRow> row = bench.measure(test, options.repetitions);
     if (!row) return fail(row.error());
-    std::printf("%s", bench_row(format, setting, *row, first).c_str());
-    std::fflush(stdout);
-    first = false;
-  }
-  if (options.model.model == options.models.back()) {
-    std::printf("%s", bench_footer(format, setting).c_str());
+    table.add(setting, *row);
   }
   return {};
 }
@@ -233,19 +196,19 @@ Status bench_model(const BenchOptions& options, const std::vector<Test>& tests, 
 Status bench(BenchOptions& options) {
   const Result<BenchFormat> format = parse_bench_format(options.format);
   if (!format) return fail(format.error());
-  const Result<std::vector<Test>> tests = make_tests(options);
+  const Result<std::vector<BenchTest>> tests = plan_bench(options.lists);
   if (!tests) return fail(tests.error());
   if (options.model.n_context == 0) {
-    for (const Test& test : *tests) {
-      options.model.n_context =
-          std::max<uint64_t>(options.model.n_context, test.n_depth + test.n_prompt + test.n_gen);
+    for (const BenchTest& test : *tests) {
+      options.model.n_context = std::max<uint64_t>(options.model.n_context, test.n_positions());
     }
   }
-  bool first = true;
+  Table table(*format);
   for (const std::string& model : options.models) {
     options.model.model = model;
-    if (Status s = bench_model(options, *tests, *format, first); !s) return s;
+    if (Status s = bench_model(options, *tests, table); !s) return s;
   }
+  table.finish();
   return {};
 }
 
@@ -262,11 +225,11 @@ void add_bench_command(CLI::App& app) {
   const auto list = [&](const std::string& flags, auto& values, const std::string& help) {
     command->add_option(flags, values, help)->delimiter(',')->capture_default_str();
   };
-  list("-p,--n-prompt", options->prompts, "Prompt lengths; 0: none");
-  list("-n,--n-gen", options->generations, "Numbers of tokens to decode; 0: none");
-  command->add_option("--prompt-gen", options->prompt_gens,
+  list("-p,--n-prompt", options->lists.prompts, "Prompt lengths; 0: none");
+  list("-n,--n-gen", options->lists.generations, "Numbers of tokens to decode; 0: none");
+  command->add_option("--prompt-gen", options->lists.prompt_gens,
                       "(-pg) Prompt and decode timed as one: PROMPT,GENERATED");
-  list("-d,--n-depth", options->depths, "Positions filled before the clock starts");
+  list("-d,--n-depth", options->lists.depths, "Positions filled before the clock starts");
   command->add_option("-r,--repetitions", options->repetitions, "Repetitions of each test")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -24,6 +24,13 @@ double deviation(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
+// llama-bench writes nanoseconds as integers.
+std::vector<int64_t> whole(const std::vector<double>& values) {
+  std::vector<int64_t> rounded;
+  for (const double value : values) rounded.push_back(std::llround(value));
+  return rounded;
+}
+
 double percent(const BenchSetting& setting, const BenchRow& row) {
   return setting.bandwidth_gbps > 0 ? 100 * row.gbps() / setting.bandwidth_gbps : 0;
 }
@@ -41,15 +48,15 @@ ordered_json row_json(const BenchSetting& setting, const BenchRow& row) {
           {"n_threads", setting.n_threads},
           {"type_k", setting.k_type},
           {"type_v", setting.v_type},
-          {"n_prompt", row.n_prompt},
-          {"n_gen", row.n_gen},
-          {"n_depth", row.n_depth},
+          {"n_prompt", row.test.n_prompt},
+          {"n_gen", row.test.n_gen},
+          {"n_depth", row.test.n_depth},
           {"test_time", row.time},
-          {"avg_ns", mean(row.samples_ns)},
-          {"stddev_ns", deviation(row.samples_ns)},
+          {"avg_ns", std::llround(mean(row.samples_ns))},
+          {"stddev_ns", std::llround(deviation(row.samples_ns))},
           {"avg_ts", mean(speeds)},
           {"stddev_ts", deviation(speeds)},
-          {"samples_ns", row.samples_ns},
+          {"samples_ns", whole(row.samples_ns)},
           {"samples_ts", speeds},
           {"isa", setting.isa},
           {"bytes_per_token", row.bytes_per_token},
@@ -58,12 +65,25 @@ ordered_json row_json(const BenchSetting& setting, const BenchRow& row) {
           {"percent_of_bandwidth", percent(setting, row)}};
 }
 
+// As llama-bench: every value in quotes, a quote within doubled.
+std::string csv_value(const ordered_json& value) {
+  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+// A path may hold any bytes.
+std::string line_of(const ordered_json& row) {
+  return row.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 std::string csv_line(const ordered_json& row, bool names) {
   std::string line;
   for (const auto& [key, value] : row.items()) {
     if (value.is_array()) continue;  // samples are for JSON
     if (!line.empty()) line += ',';
-    line += names ? key : value.dump();
+    line += names ? key : csv_value(value);
   }
   return line + '\n';
 }
@@ -71,32 +91,34 @@ std::string csv_line(const ordered_json& row, bool names) {
 constexpr const char* kMarkdownRow =
     "| {:<26} | {:>10} | {:>9} | {:<9} | {:>7} | {:>16} | {:>20} | {:>11} | {:>7} | {:>6} |\n";
 
+std::string size_text(uint64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  return value < 0x1p30 ? fmt::format("{:.2f} MiB", value / 0x1p20)
+                        : fmt::format("{:.2f} GiB", value / 0x1p30);
+}
+
+std::string count_text(uint64_t n) {
+  const auto value = static_cast<double>(n);
+  return value < 1e9 ? fmt::format("{:.2f} M", value * 1e-6)
+                     : fmt::format("{:.2f} B", value * 1e-9);
+}
+
 std::string markdown_row(const BenchSetting& setting, const BenchRow& row) {
   const std::vector<double> speeds = row.tokens_per_s();
   return fmt::format(
-      kMarkdownRow, setting.model_type,
-      fmt::format("{:.2f} MiB", static_cast<double>(setting.model_bytes) / (1 << 20)),
-      fmt::format("{:.2f} M", static_cast<double>(setting.n_params) * 1e-6), setting.backend,
-      setting.n_threads, row.test(),
-      fmt::format("{:.2f} ± {:.2f}", mean(speeds), deviation(speeds)),
+      kMarkdownRow, setting.model_type, size_text(setting.model_bytes),
+      count_text(setting.n_params), setting.backend, setting.n_threads, row.test.name(),
+      fmt::format("{:.2f} \u00b1 {:.2f}", mean(speeds), deviation(speeds)),
       fmt::format("{:.2f}", row.bytes_per_token * 1e-6), fmt::format("{:.2f}", row.gbps()),
       fmt::format("{:.1f}", percent(setting, row)));
 }
 
 }  // namespace
 
-std::string BenchRow::test() const {
-  std::string name;
-  if (n_prompt > 0) name = fmt::format("pp{}", n_prompt);
-  if (n_gen > 0) name += fmt::format("{}tg{}", n_prompt > 0 ? "+" : "", n_gen);
-  if (n_depth > 0) name += fmt::format(" @ d{}", n_depth);
-  return name;
-}
-
 std::vector<double> BenchRow::tokens_per_s() const {
   std::vector<double> speeds;
   for (const double ns : samples_ns) {
-    speeds.push_back(static_cast<double>(n_prompt + n_gen) / (ns * 1e-9));
+    speeds.push_back(static_cast<double>(test.n_prompt + test.n_gen) / (ns * 1e-9));
   }
   return speeds;
 }
@@ -137,9 +159,9 @@ std::string bench_row(BenchFormat format, const BenchSetting& setting, const Ben
     case BenchFormat::kCsv:
       return csv_line(row_json(setting, row), false);
     case BenchFormat::kJson:
-      return (first ? "  " : ",\n  ") + row_json(setting, row).dump();
+      return (first ? "  " : ",\n  ") + line_of(row_json(setting, row));
     case BenchFormat::kJsonLines:
-      return row_json(setting, row).dump() + '\n';
+      return line_of(row_json(setting, row)) + '\n';
   }
   return "";
 }

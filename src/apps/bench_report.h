@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/bench_plan.h"
 #include "base/result.h"
 
 namespace godwit::apps {
@@ -28,14 +29,11 @@ struct BenchSetting {
 };
 
 struct BenchRow {
-  size_t n_prompt = 0;
-  size_t n_gen = 0;
-  size_t n_depth = 0;
+  BenchTest test;
   std::string time;                // ISO 8601, UTC
   std::vector<double> samples_ns;  // one per repetition
   double bytes_per_token = 0;      // traffic.h, mean over the tokens of the row
 
-  [[nodiscard]] std::string test() const;  // "pp512", "tg128 @ d4096", "pp512+tg128"
   [[nodiscard]] std::vector<double> tokens_per_s() const;
   [[nodiscard]] double gbps() const;  // at the mean speed
 };

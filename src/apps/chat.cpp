@@ -12,6 +12,7 @@
 #include "apps/command.h"
 #include "apps/interrupt.h"
 #include "apps/model_options.h"
+#include "apps/progress.h"
 #include "apps/sampling_options.h"
 #include "apps/stats.h"
 #include "engine/generate.h"
@@ -85,17 +86,23 @@ class Conversation {
     const Result<MarkedText> prompt =
         engine_.render_chat(messages.dump(-1, ' ', false, json::error_handler_t::replace), "");
     if (!prompt) return fail(prompt.error());
+    const std::vector<TokenId> tokens = engine_.encode_chat(*prompt);
+    Progress bar("prompt", tokens.size(), Progress::Unit::kTokens);
     InterruptGuard::forget();
     Result<engine::GenerateResult> result =
-        engine::generate(session_, engine_.encode_chat(*prompt), settings_,
+        engine::generate(session_, tokens, settings_,
                          {.on_text =
                               [](std::string_view piece) {
                                 std::fwrite(piece.data(), 1, piece.size(), stdout);
                                 std::fflush(stdout);
                               },
-                          .on_prompt = {},
+                          .on_prompt = [&](size_t done, size_t) { bar.update(done); },
                           .cancelled = InterruptGuard::interrupted});
     if (!result) return fail(std::move(result).error());
+    std::printf("\n");
+    std::fflush(stdout);
+    // Stopped before the first word: as if nothing had been asked.
+    if (result->reason == engine::StopReason::kCancelled && result->tokens.empty()) return {};
     messages.push_back({{"role", "assistant"}, {"content", result->text}});
     messages_ = std::move(messages);
     last_ = *std::move(result);
@@ -134,11 +141,10 @@ Next handle(Conversation& conversation, const std::string& message) {
   } else if (message == "/stats") {
     conversation.print_stats();
   } else if (message.front() == '/') {
-    std::printf("'%s' is not a command; /help lists them\n", message.c_str());
+    std::fprintf(stderr, "'%s' is not a command; /help lists them\n", one_line(message).c_str());
   } else {
     const Status answered = conversation.answer(message);
-    std::printf("\n");
-    if (!answered) std::fprintf(stderr, "error: %s\n", answered.error().message.c_str());
+    if (!answered) std::fprintf(stderr, "error: %s\n", one_line(answered.error().message).c_str());
   }
   return Next::kGoOn;
 }
@@ -153,7 +159,8 @@ Status chat(const ChatOptions& options) {
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
 
-  Conversation conversation(**engine, std::move(*session), *settings, options.system_prompt);
+  Conversation conversation(**engine, std::move(*session), *settings,
+                            flag_text(options.sampling, options.system_prompt));
   std::fprintf(stderr, "%s; /help for commands\n", (*engine)->backend().describe().c_str());
   const InterruptGuard guard;
   while (const std::optional<std::string> message = read_message()) {

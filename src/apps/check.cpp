@@ -59,7 +59,7 @@ void print_summary(const std::map<std::string, KindSummary>& kinds) {
 Status describe_failure(const CheckOptions& options, const testing::StepDifference& d) {
   return fail(
       "step '{}' leaves its bound: {}[{}] at position {} is {:.9g}, the oracle says {:.9g}, "
-      "difference {:.3g}, bound {:.3g}\nrepro: godwit check -m {} --backend {} -t {} --tokens {} "
+      "difference {:.3g}, bound {:.3g}; repro: godwit check -m {} --backend {} -t {} --tokens {} "
       "--decode {} --seed {}",
       d.step, d.buffer, d.index, d.position, d.found, d.expected, std::abs(d.found - d.expected),
       d.bound, options.model.model, options.model.backend, options.model.n_threads,
@@ -81,6 +81,11 @@ Status check(const CheckOptions& options) {
   Result<std::unique_ptr<backend::Backend>> subject =
       backend::make_backend(settings->backend, {.n_threads = n_threads});
   if (!subject) return fail(std::move(subject).error());
+  for (const program::Step& step : model->program.main) {
+    if (Status s = (*subject)->supports(step); !s) {
+      return fail(Error(s.error()).with(fmt::format("step '{}'", step.label)));
+    }
+  }
   for (backend::Backend* backend : {oracle->get(), subject->get()}) {
     if (Status s = backend->load(model->program, model->weights, {}); !s) return fail(s.error());
   }

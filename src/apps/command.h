@@ -5,6 +5,9 @@
 // codes.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "base/result.h"
 
 namespace CLI {
@@ -12,6 +15,10 @@ class App;
 }
 
 namespace godwit::apps {
+
+// The text with control characters spelled out, so that a name from a file or a flag can neither
+// break a message in two nor steer the terminal.
+[[nodiscard]] std::string one_line(std::string_view text);
 
 // Ends a command's callback: returns on success; otherwise prints "error: <message>" to stderr and
 // throws CLI::RuntimeError(1), which main.cpp catches.

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
+#include <set>
+#include <span>
 #include <string_view>
 
 #include "base/log.h"
@@ -22,28 +25,78 @@ constexpr auto kSpellings = std::to_array<Spelling>({
     {"-ctv", "--cache-type-v"},
     {"-no-cnv", "--no-conversation"},
     {"-sys", "--system-prompt"},
-    {"-sysf", "--system-prompt-file"},
     {"-ub", "--ubatch-size"},
     {"-pg", "--prompt-gen"},
-    {"-bf", "--prompt-file"},
 });
 
-// Upstream flags that have nothing to change here, and whether a value follows.
+// Twins whose upstream name is not made from the flag's.
+constexpr auto kUpstreamTwins = std::to_array<Spelling>({{"ubatch-size", "LLAMA_ARG_UBATCH"}});
+
+enum class Value { kNone, kOne, kSwitch };  // kSwitch: may be followed by on, off, auto, 0, 1
+
 struct Ignored {
   std::string_view flag;
-  bool takes_value;
+  Value value;
 };
 
+// Upstream flags about placement, threads and terminals, which change no result. Those that would
+// change one (--rope-scale, --lora) are unknown instead: dropping them would answer wrongly.
 constexpr auto kIgnored = std::to_array<Ignored>({
-    {"-ngl", true},         {"--gpu-layers", true}, {"--n-gpu-layers", true},
-    {"-fa", true},          {"--flash-attn", true}, {"-b", true},
-    {"--batch-size", true}, {"-tb", true},          {"--threads-batch", true},
-    {"--no-mmap", false},   {"--mlock", false},     {"-cnv", false},
-    {"--jinja", false},     {"--numa", true},       {"-dev", true},
-    {"--device", true},     {"-sm", true},          {"--split-mode", true},
-    {"-mg", true},          {"--main-gpu", true},   {"--no-warmup", false},
-    {"--simple-io", false}, {"-st", false},         {"--single-turn", false},
+    {"-ngl", Value::kOne},
+    {"--gpu-layers", Value::kOne},
+    {"--n-gpu-layers", Value::kOne},
+    {"-fa", Value::kSwitch},
+    {"--flash-attn", Value::kSwitch},
+    {"-b", Value::kOne},
+    {"--batch-size", Value::kOne},
+    {"-tb", Value::kOne},
+    {"--threads-batch", Value::kOne},
+    {"-mmp", Value::kSwitch},
+    {"--mmap", Value::kSwitch},
+    {"--no-mmap", Value::kNone},
+    {"--mlock", Value::kNone},
+    {"--numa", Value::kOne},
+    {"-dev", Value::kOne},
+    {"--device", Value::kOne},
+    {"-sm", Value::kOne},
+    {"--split-mode", Value::kOne},
+    {"-mg", Value::kOne},
+    {"--main-gpu", Value::kOne},
+    {"-ts", Value::kOne},
+    {"--tensor-split", Value::kOne},
+    {"-ot", Value::kOne},
+    {"--override-tensor", Value::kOne},
+    {"-nkvo", Value::kSwitch},
+    {"--no-kv-offload", Value::kSwitch},
+    {"-cmoe", Value::kNone},
+    {"--cpu-moe", Value::kNone},
+    {"-ncmoe", Value::kOne},
+    {"--n-cpu-moe", Value::kOne},
+    {"--poll", Value::kOne},
+    {"--prio", Value::kOne},
+    {"--cpu-mask", Value::kOne},
+    {"--cpu-strict", Value::kOne},
+    {"-cnv", Value::kNone},
+    {"--conversation", Value::kNone},
+    {"-st", Value::kNone},
+    {"--single-turn", Value::kNone},
+    {"--jinja", Value::kNone},
+    {"--warmup", Value::kNone},
+    {"--no-warmup", Value::kNone},
+    {"--no-context-shift", Value::kNone},
+    {"--no-perf", Value::kNone},
+    {"--simple-io", Value::kNone},
+    {"-co", Value::kSwitch},
+    {"--color", Value::kSwitch},
+    {"--log-disable", Value::kNone},
+    {"--log-file", Value::kOne},
 });
+
+template <class Row>
+const Row* find(std::span<const Row> rows, std::string_view Row::* key, std::string_view wanted) {
+  const auto found = std::ranges::find(rows, wanted, key);
+  return found == rows.end() ? nullptr : &*found;
+}
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -60,76 +113,240 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string nearest(const CLI::App& command, std::string_view wrong) {
-  std::string best;
-  size_t best_distance = SIZE_MAX;
-  const auto consider = [&](const std::string& name) {
-    const size_t distance = edit_distance(name, wrong);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = name;
-    }
-  };
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) consider("--" + name);
-    for (const std::string& name : option->get_snames()) consider("-" + name);
-  }
-  for (const CLI::App* sub : command.get_subcommands({})) consider(sub->get_name());
-  return best;
+std::string nearest(const std::vector<std::string>& names, std::string_view wrong) {
+  const auto best = std::ranges::min_element(names, {}, [&](const std::string& name) {
+    return edit_distance(name, wrong.substr(0, 256));
+  });
+  return best == names.end() ? "--help" : *best;
 }
 
-const CLI::App& command_of(const CLI::App& app, const std::vector<std::string>& arguments) {
-  for (const CLI::App* sub : app.get_subcommands({})) {
-    if (!arguments.empty() && sub->get_name() == arguments.front()) return *sub;
+const CLI::Option* find_option(const CLI::App& command, const std::string& name) {
+  return command.get_option_no_throw(name);
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
-  return app;
+  for (const Spelling& row : kSpellings) {
+    if (find_option(command, std::string(row.to)) != nullptr) names.emplace_back(row.from);
+  }
+  return names;
+}
+
+const CLI::App* find_command(const CLI::App& app, std::string_view name) {
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    if (sub->get_name() == name) return sub;
+  }
+  return nullptr;
+}
+
+std::string help_of(const CLI::App& app, const CLI::App& command) {
+  return &command == &app ? "godwit --help" : fmt::format("godwit {} --help", command.get_name());
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
+
+bool is_switch_value(std::string_view text) {
+  constexpr auto kWords = std::to_array<std::string_view>({"on", "off", "auto", "0", "1", "0,1"});
+  return std::ranges::find(kWords, text) != kWords.end();
+}
+
+// Whether `text` can follow an ignored flag as its value: "-1" can, "-p" cannot.
+bool can_be_value(Value value, std::string_view text) {
+  switch (value) {
+    case Value::kNone:
+      return false;
+    case Value::kSwitch:
+      return is_switch_value(text);
+    case Value::kOne:
+      return text.size() < 2 || text[0] != '-' || std::isdigit(static_cast<unsigned char>(text[1]));
+  }
+  return false;
+}
+
+// "-vv": flags without values; "-n64": a value attached to its letter, if it is a number. Words
+// are not taken, so that "-np" is unknown and not "-n p".
+bool is_cluster(const CLI::App& command, const std::string& argument) {
+  if (argument.size() < 3 || argument[1] == '-') return false;
+  const CLI::Option* first = find_option(command, argument.substr(0, 2));
+  if (first == nullptr) return false;
+  if (takes_value(*first)) return std::isdigit(static_cast<unsigned char>(argument[2])) != 0;
+  return std::all_of(argument.begin() + 2, argument.end(), [&](char c) {
+    const CLI::Option* option = find_option(command, std::string("-") + c);
+    return option != nullptr && !takes_value(*option);
+  });
+}
+
+// Walks the arguments of one command.
+class Speller {
+ public:
+  explicit Speller(const CLI::App& command) : command_(command) {}
+
+  Status spell(std::span<const std::string> arguments) {
+    for (size_t i = 0; i < arguments.size();) {
+      const std::string& argument = arguments[i];
+      if (argument == "--") {
+        out_.insert(out_.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i),
+                    arguments.end());
+        return {};
+      }
+      if (argument.size() < 2 || argument[0] != '-') {
+        out_.push_back(argument);
+        ++i;
+        continue;
+      }
+      Result<size_t> used = flag(arguments.subspan(i));
+      if (!used) return fail(std::move(used).error());
+      i += *used;
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::vector<std::string> take() { return std::move(out_); }
+  [[nodiscard]] bool mentions(const CLI::Option* option) const {
+    return mentioned_.contains(option);
+  }
+
+ private:
+  // How many arguments the flag in front takes up.
+  Result<size_t> flag(std::span<const std::string> arguments) {
+    const std::string& argument = arguments.front();
+    const Spelling* spelling = find<Spelling>(kSpellings, &Spelling::from, argument);
+    const std::string name =
+        spelling != nullptr ? std::string(spelling->to) : argument.substr(0, argument.find('='));
+    const bool has_value = name.size() < argument.size() && spelling == nullptr;
+    if (const CLI::Option* option = find_option(command_, name); option != nullptr) {
+      mentioned_.insert(option);
+      out_.push_back(spelling != nullptr ? name : argument);
+      if (has_value || !takes_value(*option) || arguments.size() == 1) return 1;
+      out_.push_back(arguments[1]);  // a value, whatever it looks like
+      return 2;
+    }
+    if (is_cluster(command_, argument)) {
+      mentioned_.insert(find_option(command_, argument.substr(0, 2)));
+      out_.push_back(argument);
+      return 1;
+    }
+    const Ignored* ignored = find<Ignored>(kIgnored, &Ignored::flag, name);
+    if (ignored != nullptr && find_option(command_, "--model") != nullptr) {
+      log::warn(fmt::format("{} does not apply to Godwit and is ignored", name));
+      if (has_value || arguments.size() == 1) return 1;
+      return can_be_value(ignored->value, arguments[1]) ? 2 : 1;
+    }
+    return fail("'{}' is not a flag of godwit {}; the nearest is {}", name, command_.get_name(),
+                nearest(flag_names(command_), name));
+  }
+
+  const CLI::App& command_;
+  std::vector<std::string> out_;
+  std::set<const CLI::Option*> mentioned_;
+};
+
+// "ctx-size" -> "CTX_SIZE"
+std::string capitals(std::string name) {
+  for (char& c : name) {
+    c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+struct Twin {
+  std::string variable;
+  std::string long_name;
+};
+
+std::vector<Twin> twins(const CLI::Option& option) {
+  std::vector<Twin> all;
+  for (const char* prefix : {"GODWIT_", "LLAMA_ARG_"}) {
+    for (const std::string& name : option.get_lnames()) {
+      all.push_back({prefix + capitals(name), name});
+    }
+  }
+  for (const Spelling& row : kUpstreamTwins) {
+    if (option.check_lname(std::string(row.from))) {
+      all.push_back({std::string(row.to), std::string(row.from)});
+    }
+  }
+  return all;
+}
+
+// Puts `--name=value` before the arguments for every twin that is set and not overruled.
+void add_environment(const CLI::App& command, const Speller& given, CommandLine& line) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option == command.get_help_ptr() || given.mentions(option)) continue;
+    const std::set<CLI::Option*> others = option->get_excludes();
+    if (std::ranges::any_of(others, [&](const CLI::Option* o) { return given.mentions(o); })) {
+      continue;
+    }
+    for (const Twin& twin : twins(*option)) {
+      const char* value = std::getenv(twin.variable.c_str());
+      if (value == nullptr || *value == '\0') continue;
+      line.arguments.push_back(fmt::format("--{}={}", twin.long_name, value));
+      line.from_environment.push_back({"--" + option->get_lnames().front(), twin.variable});
+      break;
+    }
+  }
 }
 
 }  // namespace
 
-std::vector<std::string> spell_out_flags(std::vector<std::string> arguments) {
-  std::vector<std::string> out;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    // A value is never a flag: what follows -p is text even if it looks like one.
-    const bool is_value = i > 0 && (arguments[i - 1] == "-p" || arguments[i - 1] == "--prompt");
-    const auto ignored = std::find_if(kIgnored.begin(), kIgnored.end(),
-                                      [&](const Ignored& row) { return row.flag == argument; });
-    if (!is_value && ignored != kIgnored.end()) {
-      log::warn(fmt::format("{} does not apply to Godwit and is ignored", argument));
-      i += ignored->takes_value ? 1 : 0;
-      continue;
-    }
-    const auto spelling = std::find_if(kSpellings.begin(), kSpellings.end(),
-                                       [&](const Spelling& row) { return row.from == argument; });
-    if (!is_value && spelling != kSpellings.end()) {
-      out.emplace_back(spelling->to);
-    } else {
-      out.push_back(argument);
+void settle_flags(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    for (CLI::Option* option : command->get_options()) {
+      if (!takes_value(*option) || !option->nonpositional()) continue;
+      if (option->get_items_expected_max() == 1) {
+        option->take_last();
+      } else {
+        option->allow_extra_args(false);
+      }
     }
   }
-  return out;
+}
+
+Result<CommandLine> spell_out_flags(const CLI::App& app,
+                                    const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return CommandLine{};
+  const std::string& first = arguments.front();
+  const CLI::App* command = find_command(app, first);
+  if (command == nullptr) {
+    if (app.get_option_no_throw(first) != nullptr) return CommandLine{arguments, {}};
+    std::vector<std::string> names = flag_names(app);
+    if (!first.starts_with('-')) names.clear();
+    for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+    return fail("'{}' is not a command; the nearest is {}; see godwit --help", first,
+                nearest(names, first));
+  }
+  Speller speller(*command);
+  if (Status s = speller.spell(std::span(arguments).subspan(1)); !s) {
+    return fail("{}; see {}", s.error().message, help_of(app, *command));
+  }
+  CommandLine line;
+  line.arguments.push_back(first);
+  add_environment(*command, speller, line);
+  const std::vector<std::string> spelled = speller.take();
+  line.arguments.insert(line.arguments.end(), spelled.begin(), spelled.end());
+  return line;
 }
 
 std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& error,
-                                const std::vector<std::string>& arguments) {
-  const CLI::App& command = command_of(app, arguments);
-  const std::string help =
-      &command == &app ? "godwit --help" : fmt::format("godwit {} --help", command.get_name());
-  if (error.get_name() != "ExtrasError") {
-    return fmt::format("{}; see {}", error.what(), help);
+                                const CommandLine& line) {
+  const CLI::App* found =
+      line.arguments.empty() ? nullptr : find_command(app, line.arguments.front());
+  const CLI::App& command = found == nullptr ? app : *found;
+  std::string message = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && found != nullptr) {
+    const std::vector<std::string> extras = command.remaining(true);
+    message = fmt::format("unexpected argument '{}'", extras.empty() ? "" : extras.front());
   }
-  const std::vector<std::string> extras =
-      &command == &app ? app.remaining(true) : command.remaining(true);
-  const std::string wrong =
-      extras.empty() ? (arguments.empty() ? "" : arguments.front()) : extras.front();
-  return fmt::format("'{}' is not known; the nearest is {}; see {}", wrong, nearest(command, wrong),
-                     help);
-}
-
-void add_environment(CLI::Option* option, const std::string& name) {
-  const std::string own = "GODWIT_" + name;
-  option->envname(std::getenv(own.c_str()) != nullptr ? own : "LLAMA_ARG_" + name);
+  for (const EnvironmentValue& value : line.from_environment) {
+    if (message.find(value.flag) != std::string::npos) {
+      message += fmt::format(" ({} in the environment)", value.variable);
+    }
+  }
+  return fmt::format("{}; see {}", message, help_of(app, command));
 }
 
 }  // namespace godwit::apps

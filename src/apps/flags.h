@@ -1,20 +1,38 @@
-// llama.cpp's spelling of flags on top of CLI11, which knows one-letter short forms only: -ctk and
-// its like become long forms, upstream flags that mean nothing here are dropped with a warning, and
-// an unknown flag is answered with the nearest known one.
+// What all commands' flags have in common, on top of CLI11: llama.cpp's short forms of several
+// letters (-ctk), upstream flags that mean nothing here (dropped with a warning), an answer to
+// unknown flags that names the nearest, and an environment twin for every flag: GODWIT_<NAME>, then
+// LLAMA_ARG_<NAME>, where NAME is a long form in capitals with underscores. A flag beats its twin,
+// and the twin of whatever it excludes.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace godwit::apps {
 
-[[nodiscard]] std::vector<std::string> spell_out_flags(std::vector<std::string> arguments);
+struct EnvironmentValue {
+  std::string flag;      // "--ctx-size"
+  std::string variable;  // "GODWIT_CTX_SIZE"
+};
 
+struct CommandLine {
+  std::vector<std::string> arguments;  // as CLI11 takes them, in order
+  std::vector<EnvironmentValue> from_environment;
+};
+
+// Of a repeated flag the last counts; list flags take one value each time. Call once, when all
+// commands are registered.
+void settle_flags(CLI::App& app);
+
+// Errors: a flag or command that is not known, with the nearest that is.
+[[nodiscard]] Result<CommandLine> spell_out_flags(const CLI::App& app,
+                                                  const std::vector<std::string>& arguments);
+
+// One line about what CLI11 refused, with the variable's name if the value came from there.
 [[nodiscard]] std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& error,
-                                              const std::vector<std::string>& arguments);
-
-// The environment twin of a flag: GODWIT_<NAME> if set, else LLAMA_ARG_<NAME>.
-void add_environment(CLI::Option* option, const std::string& name);
+                                              const CommandLine& line);
 
 }  // namespace godwit::apps

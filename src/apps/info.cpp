@@ -40,6 +40,7 @@ struct TypeShare {
 // What `info` tells, computed once and printed in either form.
 struct Facts {
   std::map<std::string_view, TypeShare> types;
+  engine::EngineSettings settings;
   engine::MemoryPlan plan;
   program::Traffic at_start;  // one token at position 0
   program::Traffic at_depth;  // one token at the last position of the context
@@ -50,8 +51,10 @@ struct Facts {
 std::string printable(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (out.size() >= kShownCharacters) return out + "...";
     const auto byte = static_cast<unsigned char>(c);
+    // Cut between characters: up to three continuation bytes still pass.
+    const bool within = (byte & 0xc0) == 0x80 && out.size() < kShownCharacters + 3;
+    if (out.size() >= kShownCharacters && !within) return out + "...";
     if (c == '\n') {
       out += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
@@ -96,9 +99,18 @@ std::string value_text(const gguf::Value& value) {
       value.content);
 }
 
+// One token at the last position of the context.
+program::TrafficInput input_at_depth(const Facts& facts) {
+  return {.position = facts.plan.n_context - 1,
+          .n_rows = 1,
+          .k_type = facts.settings.k_type,
+          .v_type = facts.settings.v_type};
+}
+
 Result<Facts> gather(const gguf::File& file, const model::Model& model,
                      const engine::EngineSettings& settings) {
   Facts facts;
+  facts.settings = settings;
   for (const gguf::Tensor& tensor : file.tensors()) {
     TypeShare& share = facts.types[tensor_type_name(tensor.type)];
     ++share.tensors;
@@ -119,11 +131,10 @@ Result<Facts> gather(const gguf::File& file, const model::Model& model,
                                        .max_logit_rows = 1}});
   if (!plan) return fail(std::move(plan).error());
   facts.plan = *plan;
-  program::TrafficInput input{
-      .position = 0, .n_rows = 1, .k_type = settings.k_type, .v_type = settings.v_type};
-  facts.at_start = program::traffic_of(model.program, input);
-  input.position = plan->n_context - 1;
+  program::TrafficInput input = input_at_depth(facts);
   facts.at_depth = program::traffic_of(model.program, input);
+  input.position = 0;
+  facts.at_start = program::traffic_of(model.program, input);
   facts.bandwidth_gbps = measure_read_bandwidth_gbps(n_threads).value_or(0.0);
   return facts;
 }
@@ -169,13 +180,13 @@ void print_text(const gguf::File& file, const model::Model& model, const Facts& 
               static_cast<unsigned long long>(program.n_vocab),
               static_cast<unsigned long long>(program.trained_context));
   if (options.steps) {
-    const program::TrafficInput input{.position = facts.plan.n_context - 1};
-    std::printf("%s", program::print(program, input).c_str());
+    std::printf("%s", program::print(program, input_at_depth(facts)).c_str());
   }
   const engine::MemoryPlan& plan = facts.plan;
   std::printf("\nmemory for %llu positions (%s, KV %s/%s)\n",
-              static_cast<unsigned long long>(plan.n_context), options.model.backend.c_str(),
-              options.model.k_type.c_str(), options.model.v_type.c_str());
+              static_cast<unsigned long long>(plan.n_context), facts.settings.backend.c_str(),
+              std::string(tensor_type_name(facts.settings.k_type)).c_str(),
+              std::string(tensor_type_name(facts.settings.v_type)).c_str());
   std::printf("  weights %s + KV %s + scratch %s = %s; %s available\n",
               engine::format_bytes(plan.need.weight_bytes).c_str(),
               engine::format_bytes(plan.need.kv_bytes).c_str(),
@@ -189,6 +200,55 @@ void print_text(const gguf::File& file, const model::Model& model, const Facts& 
               facts.bandwidth_gbps);
 }
 
+json array_json(const gguf::Array& array) {
+  json first = json::array();
+  std::visit(
+      [&](const auto& values) {
+        using Element = typename std::decay_t<decltype(values)>::value_type;
+        for (size_t i = 0; i < values.size() && i < kShownElements; ++i) {
+          first.push_back(static_cast<Element>(values[i]));
+        }
+      },
+      array.values);
+  return {{"size", array.size()}, {"first", first}};
+}
+
+json value_json(const gguf::Value& value) {
+  return std::visit(
+      [](const auto& content) -> json {
+        using Content = std::decay_t<decltype(content)>;
+        if constexpr (std::is_same_v<Content, gguf::Array>) {
+          return array_json(content);
+        } else {
+          return content;
+        }
+      },
+      value.content);
+}
+
+json tensors_json(const gguf::File& file) {
+  json tensors = json::array();
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    tensors.push_back({{"name", tensor.name},
+                       {"type", tensor_type_name(tensor.type)},
+                       {"dims", tensor.dims},
+                       {"bytes", tensor.bytes},
+                       {"offset", tensor.file_offset},
+                       {"shard", tensor.shard + 1}});
+  }
+  return tensors;
+}
+
+json lines_json(const std::string& text) {
+  json lines = json::array();
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
 json floor_json(uint64_t position, const program::Traffic& traffic, double gbps) {
   return {{"position", position},
           {"weight_bytes", traffic.weight_bytes},
@@ -196,7 +256,8 @@ json floor_json(uint64_t position, const program::Traffic& traffic, double gbps)
           {"floor_ms", floor_ms(traffic, gbps)}};
 }
 
-void print_json(const gguf::File& file, const model::Model& model, const Facts& facts) {
+void print_json(const gguf::File& file, const model::Model& model, const Facts& facts,
+                const InfoOptions& options) {
   json types = json::object();
   for (const auto& [type, share] : facts.types) {
     types[std::string(type)] = {
@@ -204,30 +265,35 @@ void print_json(const gguf::File& file, const model::Model& model, const Facts& 
   }
   json metadata = json::object();
   for (const gguf::KeyValue& entry : file.metadata()) {
-    metadata[entry.key] = value_text(entry.value);
+    metadata[entry.key] = value_json(entry.value);
   }
   const engine::MemoryPlan& plan = facts.plan;
-  const json out = {{"path", file.path().string()},
-                    {"gguf_version", file.version()},
-                    {"shards", file.n_shards()},
-                    {"bytes", file.total_bytes()},
-                    {"architecture", model.program.architecture},
-                    {"layers", model.program.n_layers},
-                    {"steps", model.program.main.size()},
-                    {"vocabulary", model.program.n_vocab},
-                    {"trained_context", model.program.trained_context},
-                    {"metadata", metadata},
-                    {"types", types},
-                    {"memory",
-                     {{"context", plan.n_context},
-                      {"weight_bytes", plan.need.weight_bytes},
-                      {"kv_bytes", plan.need.kv_bytes},
-                      {"scratch_bytes", plan.need.scratch_bytes},
-                      {"available_bytes", plan.available_bytes}}},
-                    {"measured_bandwidth_gbps", facts.bandwidth_gbps},
-                    {"floor",
-                     {floor_json(0, facts.at_start, facts.bandwidth_gbps),
-                      floor_json(plan.n_context - 1, facts.at_depth, facts.bandwidth_gbps)}}};
+  json out = {{"path", file.path().string()},
+              {"gguf_version", file.version()},
+              {"shards", file.n_shards()},
+              {"bytes", file.total_bytes()},
+              {"architecture", model.program.architecture},
+              {"layers", model.program.n_layers},
+              {"steps", model.program.main.size()},
+              {"vocabulary", model.program.n_vocab},
+              {"trained_context", model.program.trained_context},
+              {"metadata", metadata},
+              {"types", types},
+              {"memory",
+               {{"context", plan.n_context},
+                {"k_type", tensor_type_name(facts.settings.k_type)},
+                {"v_type", tensor_type_name(facts.settings.v_type)},
+                {"weight_bytes", plan.need.weight_bytes},
+                {"kv_bytes", plan.need.kv_bytes},
+                {"scratch_bytes", plan.need.scratch_bytes},
+                {"available_bytes", plan.available_bytes}}},
+              {"measured_bandwidth_gbps", facts.bandwidth_gbps},
+              {"floor",
+               {floor_json(0, facts.at_start, facts.bandwidth_gbps),
+                floor_json(plan.n_context - 1, facts.at_depth, facts.bandwidth_gbps)}}};
+  if (options.tensors) out["tensors"] = tensors_json(file);
+  if (options.steps)
+    out["step_list"] = lines_json(program::print(model.program, input_at_depth(facts)));
   std::printf("%s\n", out.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
 
@@ -241,7 +307,7 @@ Status info(const InfoOptions& options) {
   const Result<Facts> facts = gather(*file, *model, *settings);
   if (!facts) return fail(facts.error());
   if (options.as_json) {
-    print_json(*file, *model, *facts);
+    print_json(*file, *model, *facts, options);
   } else {
     print_text(*file, *model, *facts, options);
   }

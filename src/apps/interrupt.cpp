@@ -22,6 +22,7 @@ InterruptGuard::InterruptGuard() {
   forget();
   struct sigaction action{};
   action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;  // a wait for the next message goes on
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &previous_action);
 }

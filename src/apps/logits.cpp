@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -23,6 +24,25 @@ struct LogitsOptions {
   bool stepwise = false;
 };
 
+// Text of a wrong value, however long it is.
+std::string excerpt(const json& value) {
+  return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
+}
+
+Result<std::vector<TokenId>> read_ids(const json& ids) {
+  if (!ids.is_array()) return fail("a prompt is {}, expected a list of ids", excerpt(ids));
+  std::vector<TokenId> prompt;
+  for (const json& id : ids) {
+    // The vocabulary is checked later; here only what would not survive the conversion.
+    if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<int32_t>::max()) {
+      return fail("a prompt holds {}, expected ids", excerpt(id));
+    }
+    prompt.push_back({id.get<int32_t>()});
+  }
+  if (prompt.empty()) return fail("a prompt is empty");
+  return prompt;
+}
+
 Result<std::vector<std::vector<TokenId>>> read_prompts(const std::string& path) {
   const Result<std::string> text = read_text_file(path);
   if (!text) return fail(text.error());
@@ -32,13 +52,9 @@ Result<std::vector<std::vector<TokenId>>> read_prompts(const std::string& path) 
   }
   std::vector<std::vector<TokenId>> prompts;
   for (const json& ids : parsed["prompts"]) {
-    std::vector<TokenId> prompt;
-    for (const json& id : ids) {
-      if (!id.is_number_integer())
-        return fail("{}: a prompt holds {}, expected ids", path, id.dump());
-      prompt.push_back({id.get<int32_t>()});
-    }
-    prompts.push_back(std::move(prompt));
+    Result<std::vector<TokenId>> prompt = read_ids(ids);
+    if (!prompt) return fail(std::move(prompt).error().with(path));
+    prompts.push_back(*std::move(prompt));
   }
   return prompts;
 }
@@ -93,6 +109,8 @@ Status logits(const LogitsOptions& options) {
     if (!tokens) return fail(std::move(tokens).error());
     header["tokens"].push_back(*std::move(tokens));
   }
+  out.close();
+  if (!out) return fail("cannot write '{}': disk full?", options.output);
   std::printf("%s\n", header.dump().c_str());
   return {};
 }

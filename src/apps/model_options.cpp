@@ -4,7 +4,6 @@
 #include <iostream>
 #include <iterator>
 
-#include "apps/flags.h"
 #include "apps/model_path.h"
 #include "apps/progress.h"
 #include "base/log.h"
@@ -14,7 +13,9 @@ namespace {
 
 constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
-Result<TensorType> kv_type(const std::string& name) {
+}  // namespace
+
+Result<TensorType> parse_kv_type(std::string_view name) {
   const TensorGeometry* geometry = find_tensor_geometry(name);
   if (geometry != nullptr &&
       (geometry->type == TensorType::kF16 || geometry->type == TensorType::kF32)) {
@@ -23,50 +24,39 @@ Result<TensorType> kv_type(const std::string& name) {
   return fail("KV type '{}' is not supported; f16 and f32 are", name);
 }
 
-}  // namespace
-
 void add_model_options(CLI::App& command, ModelOptions& options) {
-  add_environment(
-      command.add_option("-m,--model", options.model, "GGUF file, or the name of a pulled model")
-          ->required(),
-      "MODEL");
-  add_environment(command
-                      .add_option("-c,--ctx-size", options.n_context,
-                                  "Context in positions; 0: the model's own, less if memory "
-                                  "does not hold it")
-                      ->capture_default_str(),
-                  "CTX_SIZE");
-  add_environment(
-      command.add_option("-t,--threads", options.n_threads, "Threads; 0: one per available core")
-          ->check(CLI::Range(0, 1024))
-          ->capture_default_str(),
-      "THREADS");
-  add_environment(
-      command
-          .add_option("--ubatch-size", options.chunk_tokens, "(-ub) Prompt tokens computed at once")
-          ->capture_default_str(),
-      "UBATCH");
-  add_environment(
+  command.add_option("-m,--model", options.model, "GGUF file, or the name of a pulled model")
+      ->required();
+  command
+      .add_option("-c,--ctx-size", options.n_context,
+                  "Context in positions; 0: the model's own, less if memory does not hold it")
+      ->capture_default_str();
+  command.add_option("-t,--threads", options.n_threads, "Threads; 0: one per available core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command.add_option("--ubatch-size", options.chunk_tokens, "(-ub) Prompt tokens computed at once")
+      ->check(CLI::Range(size_t{1}, engine::kMaxChunkTokens))
+      ->capture_default_str();
+  CLI::Option* k =
       command.add_option("--cache-type-k", options.k_type, "(-ctk) Type of keys: f16, f32")
-          ->capture_default_str(),
-      "CACHE_TYPE_K");
-  add_environment(
+          ->capture_default_str();
+  CLI::Option* v =
       command.add_option("--cache-type-v", options.v_type, "(-ctv) Type of values: f16, f32")
-          ->capture_default_str(),
-      "CACHE_TYPE_V");
-  add_environment(command.add_option("--kv", options.kv_type, "Type of keys and values"), "KV");
-  add_environment(
-      command
-          .add_option("--backend", options.backend, "cpu, or reference (double precision, slow)")
-          ->capture_default_str(),
-      "BACKEND");
-  add_environment(command.add_option("--chat-template-file", options.chat_template_file,
-                                     "Jinja template in place of the model's own"),
-                  "CHAT_TEMPLATE_FILE");
+          ->capture_default_str();
+  command.add_option("--kv", options.kv_type, "Type of keys and values at once")
+      ->excludes(k)
+      ->excludes(v);
+  command.add_option("--backend", options.backend, "cpu, or reference (double precision, slow)")
+      ->capture_default_str();
+  command.add_option("--chat-template-file", options.chat_template_file,
+                     "Jinja template in place of the model's own");
   command.add_flag("-v,--verbose", options.verbosity, "Say what is chosen and why; -vv: more");
 }
 
 Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
+  if (options.verbosity > 0) {
+    log::set_level(options.verbosity > 1 ? log::Level::kDebug : log::Level::kInfo);
+  }
   engine::EngineSettings settings;
   Result<std::filesystem::path> path = resolve_model(options.model);
   if (!path) return fail(std::move(path).error());
@@ -75,9 +65,11 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
   settings.n_threads = options.n_threads;
   settings.n_context = options.n_context;
   settings.chunk_tokens = options.chunk_tokens;
-  const Result<TensorType> k = kv_type(options.kv_type.empty() ? options.k_type : options.kv_type);
+  const Result<TensorType> k =
+      parse_kv_type(options.kv_type.empty() ? options.k_type : options.kv_type);
   if (!k) return fail(k.error());
-  const Result<TensorType> v = kv_type(options.kv_type.empty() ? options.v_type : options.kv_type);
+  const Result<TensorType> v =
+      parse_kv_type(options.kv_type.empty() ? options.v_type : options.kv_type);
   if (!v) return fail(v.error());
   settings.k_type = *k;
   settings.v_type = *v;
@@ -90,15 +82,16 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
 }
 
 Result<std::unique_ptr<engine::Engine>> load_engine(const ModelOptions& options) {
-  if (options.verbosity > 0) {
-    log::set_level(options.verbosity > 1 ? log::Level::kDebug : log::Level::kInfo);
-  }
   Result<engine::EngineSettings> settings = engine_settings(options);
   if (!settings) return fail(std::move(settings).error());
   std::unique_ptr<Progress> bar;
-  Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::load(
-      *settings, [&bar](std::string_view stage, uint64_t done, uint64_t total) {
-        if (!bar) bar = std::make_unique<Progress>(std::string(stage), total);
+  std::string shown;  // the stage of the bar
+  Result<std::unique_ptr<engine::Engine>> engine =
+      engine::Engine::load(*settings, [&](std::string_view stage, uint64_t done, uint64_t total) {
+        if (!bar || stage != shown) {
+          shown = stage;
+          bar = std::make_unique<Progress>(shown, total);
+        }
         bar->update(done);
       });
   if (engine) log::info((*engine)->backend().describe());

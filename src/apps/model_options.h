@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "engine/engine.h"
@@ -23,10 +24,14 @@ struct ModelOptions {
   int verbosity = 0;
 };
 
-// -m, -c, -t, -ub, -ctk, -ctv, --kv, --backend, --chat-template-file, -v with environment twins.
+// -m, -c, -t, -ub, -ctk, -ctv, --kv, --backend, --chat-template-file, -v.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
-// Errors: as Engine::load; an unknown KV type name; an unreadable template file.
+// Errors: a name that is not a KV type here; what is supported.
+[[nodiscard]] Result<TensorType> parse_kv_type(std::string_view name);
+
+// Errors: a model that is not there; an unknown KV type name; an unreadable template file.
+// Sets the log level too.
 [[nodiscard]] Result<engine::EngineSettings> engine_settings(const ModelOptions& options);
 // Loads with a progress bar on stderr.
 [[nodiscard]] Result<std::unique_ptr<engine::Engine>> load_engine(const ModelOptions& options);

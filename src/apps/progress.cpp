@@ -14,41 +14,57 @@ constexpr size_t kBarColumns = 30;
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr auto kQuietStart = std::chrono::milliseconds(500);
 
+// fmt::print would throw where stderr is closed.
+void print(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 }  // namespace
 
-Progress::Progress(std::string label, uint64_t total_bytes)
+Progress::Progress(std::string label, uint64_t total, Unit unit)
     : label_(std::move(label)),
-      total_bytes_(total_bytes),
+      total_(total),
+      unit_(unit),
       terminal_(isatty(STDERR_FILENO) != 0),
       start_(Clock::now()),
       shown_(start_) {}
 
+Progress::Progress(std::string label, uint64_t total_bytes)
+    : Progress(std::move(label), total_bytes, Unit::kBytes) {}
+
 Progress::~Progress() {
-  if (line_open_) fmt::print(stderr, "\n");
+  if (line_open_) std::fputc('\n', stderr);
 }
 
-void Progress::update(uint64_t done_bytes) {
-  if (total_bytes_ == 0) return;
+std::string Progress::speed(uint64_t done, double seconds) const {
+  const double per_second = static_cast<double>(done) / std::max(seconds, 1e-9);
+  switch (unit_) {
+    case Unit::kBytes:
+      return fmt::format("{:.0f} MiB/s", per_second / 0x1p20);
+    case Unit::kTokens:
+      return fmt::format("{:.0f} tokens/s", per_second);
+  }
+  return "";
+}
+
+void Progress::update(uint64_t done) {
+  if (total_ == 0) return;
   const Clock::time_point now = Clock::now();
-  const double part =
-      std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
-  const bool last = done_bytes >= total_bytes_;
+  const double part = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+  const bool last = done >= total_;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const double mib_per_s = static_cast<double>(done_bytes) / 0x1p20 / std::max(seconds, 1e-9);
   if (terminal_) {
     if (now - start_ < kQuietStart || (now - shown_ < kRedraw && !last)) return;
     shown_ = now;
     const auto filled = static_cast<size_t>(part * kBarColumns);
-    fmt::print(stderr, "\r{} [{}{}] {:3.0f} %  {:.0f} MiB/s ", label_, std::string(filled, '#'),
-               std::string(kBarColumns - filled, ' '), 100 * part, mib_per_s);
+    print(fmt::format("\r{} [{}{}] {:3.0f} %  {} ", label_, std::string(filled, '#'),
+                      std::string(kBarColumns - filled, ' '), 100 * part, speed(done, seconds)));
     line_open_ = !last;
-    if (last) fmt::print(stderr, "\n");
+    if (last) std::fputc('\n', stderr);
     return;
   }
   const auto tenths = static_cast<uint64_t>(part * 10);
   if (tenths <= tenths_shown_ || now - start_ < kQuietStart) return;
   tenths_shown_ = tenths;
-  fmt::print(stderr, "{} {} %  {:.0f} MiB/s\n", label_, 10 * tenths, mib_per_s);
+  print(fmt::format("{} {} %  {}\n", label_, 10 * tenths, speed(done, seconds)));
 }
 
 }  // namespace godwit::apps

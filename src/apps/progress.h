@@ -11,20 +11,26 @@ namespace godwit::apps {
 
 class Progress {
  public:
-  // `total` in bytes; 0 draws nothing.
+  enum class Unit { kBytes, kTokens };
+
+  // A total of 0 draws nothing.
+  Progress(std::string label, uint64_t total, Unit unit);
   Progress(std::string label, uint64_t total_bytes);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // ends the line of an unfinished bar
 
-  // `done_bytes` never goes back.
-  void update(uint64_t done_bytes);
+  // `done` never goes back.
+  void update(uint64_t done);
 
  private:
+  [[nodiscard]] std::string speed(uint64_t done, double seconds) const;
+
   using Clock = std::chrono::steady_clock;
 
   std::string label_;
-  uint64_t total_bytes_;
+  uint64_t total_;
+  Unit unit_;
   bool terminal_;
   bool line_open_ = false;
   uint64_t tenths_shown_ = 0;

@@ -1,15 +1,13 @@
 #include "apps/run.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
-#include "apps/flags.h"
 #include "apps/interrupt.h"
 #include "apps/model_options.h"
+#include "apps/progress.h"
 #include "apps/sampling_options.h"
 #include "apps/stats.h"
 #include "engine/generate.h"
@@ -35,8 +33,11 @@ struct RunOptions {
 };
 
 Result<std::string> prompt_text(const RunOptions& options) {
-  if (!options.prompt_file.empty()) return read_text_file(options.prompt_file);
-  return options.prompt;
+  if (options.prompt_file.empty()) return flag_text(options.sampling, options.prompt);
+  Result<std::string> text = read_text_file(options.prompt_file);
+  // The newline that ends a file's last line is not meant for the model (as upstream).
+  if (text && text->ends_with('\n')) text->pop_back();
+  return text;
 }
 
 // Ids of the prompt: through the chat template, or as raw text.
@@ -46,7 +47,8 @@ Result<std::vector<TokenId>> prompt_tokens(const engine::Engine& engine, const R
   if (options.raw) return engine.tokenizer().encode(text, tokenizer::Specials::kParse, bos);
   json messages = json::array();
   if (!options.system_prompt.empty()) {
-    messages.push_back({{"role", "system"}, {"content", options.system_prompt}});
+    messages.push_back(
+        {{"role", "system"}, {"content", flag_text(options.sampling, options.system_prompt)}});
   }
   messages.push_back({{"role", "user"}, {"content", text}});
   std::string tools;
@@ -73,8 +75,8 @@ json report_json(const engine::Engine& engine, const engine::TokenReport& report
   return out;
 }
 
-void print_json(const engine::Engine& engine, const engine::GenerateResult& result,
-                const DecodeFigures& figures) {
+void print_json(const engine::Engine& engine, const engine::GenerateSettings& settings,
+                const engine::GenerateResult& result, const DecodeFigures& figures) {
   json ids = json::array();
   for (const TokenId token : result.tokens) ids.push_back(token.value);
   json probabilities = json::array();
@@ -84,6 +86,7 @@ void print_json(const engine::Engine& engine, const engine::GenerateResult& resu
   const json out = {{"text", result.text},
                     {"tokens", ids},
                     {"stop_reason", engine::stop_reason_name(result.reason)},
+                    {"seed", settings.sampler.seed},
                     {"logprobs", probabilities},
                     {"stats",
                      {{"prompt_tokens", result.n_prompt},
@@ -97,10 +100,9 @@ void print_json(const engine::Engine& engine, const engine::GenerateResult& resu
   std::printf("%s\n", out.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
 }
 
-// Prompt ingestion on stderr, where it takes long enough to be looked at.
-void show_prompt_progress(size_t done, size_t total) {
-  if (total < 2048 || isatty(STDERR_FILENO) == 0) return;
-  std::fprintf(stderr, "\rprompt %zu / %zu tokens%s", done, total, done == total ? "\n" : "");
+void show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
 }
 
 Status run(const RunOptions& options) {
@@ -119,27 +121,28 @@ Status run(const RunOptions& options) {
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
 
-  if (options.raw && !options.no_display_prompt && !options.as_json) {
-    std::fwrite(text->data(), 1, text->size(), stdout);
-    std::fflush(stdout);
-  }
+  const bool shows_prompt = options.raw && !options.no_display_prompt && !options.as_json;
+  Progress bar("prompt", tokens->size(), Progress::Unit::kTokens);
   const InterruptGuard guard;
   const Result<engine::GenerateResult> result =
       engine::generate(*session, *tokens, settings,
                        {.on_text =
                             [&](std::string_view piece) {
-                              if (options.as_json) return;
-                              std::fwrite(piece.data(), 1, piece.size(), stdout);
-                              std::fflush(stdout);
+                              if (!options.as_json) show(piece);
                             },
-                        .on_prompt = show_prompt_progress,
+                        .on_prompt =
+                            [&](size_t done, size_t total) {
+                              bar.update(done);
+                              // Only now, so that the bar does not draw over it.
+                              if (done == total && shows_prompt) show(*text);
+                            },
                         .cancelled = InterruptGuard::interrupted});
   if (!result) return fail(result.error());
 
   const DecodeFigures figures =
-      options.no_stats && !options.as_json ? DecodeFigures{} : decode_figures(**engine, *result);
+      options.no_stats ? DecodeFigures{} : decode_figures(**engine, *result);
   if (options.as_json) {
-    print_json(**engine, *result, figures);
+    print_json(**engine, settings, *result, figures);
     return {};
   }
   std::printf("\n");
@@ -170,7 +173,7 @@ void add_run_command(CLI::App& app) {
                    "With --json: log-probabilities of the n likeliest tokens")
       ->capture_default_str();
   command->add_flag("--json", options->as_json, "One JSON object on stdout");
-  command->add_flag("--no-stats", options->no_stats, "No figures on stderr");
+  command->add_flag("--no-stats", options->no_stats, "No figures on stderr, and none measured");
   command->footer(
       "Examples:\n"
       "  godwit run -m smollm2 -p \"Why is the sky blue?\"\n"

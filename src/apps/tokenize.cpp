@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/flags.h"
 #include "apps/model_options.h"
 #include "apps/model_path.h"
 #include "gguf/file.h"
@@ -43,7 +42,6 @@ Result<Tokenizer> load_tokenizer(const std::string& model) {
   return tokenizer;
 }
 
-// Where several sources are given, stdin counts before the file and the file before the prompt.
 Result<std::string> read_input(const TokenizeOptions& options) {
   Result<std::string> text = options.from_stdin      ? read_text_file("-")
                              : !options.file.empty() ? read_text_file(options.file)
@@ -91,14 +89,15 @@ Status tokenize(const TokenizeOptions& options) {
 void add_tokenize_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
   const auto options = std::make_shared<TokenizeOptions>();
-  add_environment(
-      command->add_option("-m,--model", options->model, "GGUF file, or the name of a pulled model")
-          ->required(),
-      "MODEL");
+  command->add_option("-m,--model", options->model, "GGUF file, or the name of a pulled model")
+      ->required();
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt, "Text");
   CLI::Option* file = command->add_option("-f,--file", options->file, "File with the text");
   CLI::Option* from_stdin =
-      command->add_flag("--stdin", options->from_stdin, "Read the text from standard input");
+      command->add_flag("--stdin", options->from_stdin, "Read the text from standard input")
+          ->excludes(prompt)
+          ->excludes(file);
+  file->excludes(prompt);
   command->add_flag("--ids", options->ids_only, "Ids alone, as a list: [1, 2, 3]");
   command->add_flag("--no-bos", options->no_bos, "Do not begin with the BOS token");
   command->add_flag("--no-parse-special", options->no_parse_special,

@@ -24,8 +24,9 @@ Status check_settings(const EngineSettings& settings) {
     return fail("a context of {} positions is more than Godwit addresses ({})", settings.n_context,
                 kMaxContext);
   }
-  if (settings.chunk_tokens == 0 || settings.chunk_tokens > 8192) {
-    return fail("a prompt chunk of {} tokens: expected 1 to 8192", settings.chunk_tokens);
+  if (settings.chunk_tokens == 0 || settings.chunk_tokens > kMaxChunkTokens) {
+    return fail("a prompt chunk of {} tokens: expected 1 to {}", settings.chunk_tokens,
+                kMaxChunkTokens);
   }
   return {};
 }

@@ -18,6 +18,8 @@
 
 namespace godwit::engine {
 
+constexpr size_t kMaxChunkTokens = 8192;
+
 struct EngineSettings {
   std::filesystem::path model;
   std::string backend = "cpu";

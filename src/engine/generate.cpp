@@ -127,11 +127,11 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
     }
     const Position position{static_cast<int32_t>(session.tokens().size())};
     const TokenId token = sampler->sample(session.logits(), session.tokens(), position);
-    report(settings, session.logits(), token, result);
     if (!settings.ignore_end && engine.tokenizer().ends_generation(token)) {
       result.reason = StopReason::kEndOfText;
       break;
     }
+    report(settings, session.logits(), token, result);
     result.tokens.push_back(token);
     sink.push(token);
     if (sink.stopped()) {
@@ -151,6 +151,8 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
     if (Status s = session.append(token); !s) return fail(s.error());
   }
   sink.finish();
+  // A character cut short may have become the end of a stop string only now.
+  if (sink.stopped()) result.reason = StopReason::kStopString;
   result.decode_seconds = seconds_since(decode_start);
   result.text = sink.take_text();
   return result;

@@ -42,7 +42,7 @@ struct GenerateCallbacks {
 struct GenerateResult {
   std::string text;
   std::vector<TokenId> tokens;       // generated, without the token that ended the text
-  std::vector<TokenReport> reports;  // where n_logprobs > 0
+  std::vector<TokenReport> reports;  // one per token, where n_logprobs > 0
   StopReason reason = StopReason::kMaxTokens;
   size_t n_prompt = 0;
   size_t n_reused = 0;

@@ -2,12 +2,14 @@
 // 1 failed, 2 wrong usage, 130 interrupted.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "apps/bench.h"
 #include "apps/chat.h"
 #include "apps/check.h"
+#include "apps/command.h"
 #include "apps/flags.h"
 #include "apps/info.h"
 #include "apps/logits.h"
@@ -31,30 +33,55 @@ void add_commands(CLI::App& app) {
   add_pull_command(app);
 }
 
+// What a command left in stdio's buffer; a full disk is an error like any other.
+int flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  std::fprintf(stderr, "error: cannot write to standard output\n");
+  return 1;
+}
+
+int run(CLI::App& app, const std::vector<std::string>& arguments) {
+  namespace apps = godwit::apps;
+  const godwit::Result<apps::CommandLine> line = apps::spell_out_flags(app, arguments);
+  if (!line) {
+    std::fprintf(stderr, "error: %s\n", apps::one_line(line.error().message).c_str());
+    return 2;
+  }
+  try {
+    // CLI11 takes a vector from its end.
+    app.parse(std::vector<std::string>(line->arguments.rbegin(), line->arguments.rend()));
+    return flush_output();
+  } catch (const CLI::RuntimeError& error) {
+    std::fflush(stdout);
+    return error.get_exit_code();
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    return flush_output();
+  } catch (const CLI::ParseError& error) {
+    const std::string message = apps::explain_usage_error(app, error, *line);
+    std::fprintf(stderr, "error: %s\n", apps::one_line(message).c_str());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "error: out of memory\n");
+    return 1;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("godwit: fast single-stream decode of GGUF models at long context", "godwit");
   app.set_version_flag("--version", GODWIT_VERSION);
-  app.set_help_all_flag("--help-all", "Help of every command");
   app.require_subcommand(1);
   app.footer(
-      "First steps:\n  godwit pull smollm2\n  godwit run -m smollm2 -p \"Why is the sky blue?\"");
+      "First steps:\n  godwit pull smollm2\n  godwit run -m smollm2 -p \"Why is the sky blue?\"\n"
+      "Every flag of a command has an environment twin: --ctx-size is GODWIT_CTX_SIZE.");
   add_commands(app);
-
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  try {
-    arguments = godwit::apps::spell_out_flags(std::move(arguments));
-    // CLI11 takes a vector from its end.
-    app.parse({arguments.rbegin(), arguments.rend()});
-    return 0;
-  } catch (const CLI::RuntimeError& error) {
-    return error.get_exit_code();
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    const std::string message = godwit::apps::explain_usage_error(app, error, arguments);
-    std::fprintf(stderr, "error: %s\n", message.c_str());
+  app.set_help_all_flag("--help-all", "Help of every command");  // here, not in every command
+  godwit::apps::settle_flags(app);
+  if (argc < 2) {
+    std::fprintf(stderr, "%s", app.help().c_str());
     return 2;
   }
+  return run(app, {argv + 1, argv + argc});
 }
