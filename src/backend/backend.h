@@ -2,6 +2,8 @@
 // the weights in the form it likes and any number of contexts, each the activations and the KV of
 // one sequence. KV lies at absolute positions: running a row at a position overwrites what was
 // there, and a row sees the positions up to its own, so going back is running from there again.
+// A row's result is a function of the tokens up to it: the same bits however rows are grouped into
+// calls and however many threads there are.
 #pragma once
 
 #include <cstddef>

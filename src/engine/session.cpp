@@ -9,14 +9,12 @@ Session::Session(Session&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)),
       context_(other.context_),
       tokens_(std::move(other.tokens_)),
-      n_prompt_computed_(other.n_prompt_computed_),
       n_reused_(other.n_reused_) {}
 
 Session& Session::operator=(Session&& other) noexcept {
   std::swap(engine_, other.engine_);
   std::swap(context_, other.context_);
   std::swap(tokens_, other.tokens_);
-  std::swap(n_prompt_computed_, other.n_prompt_computed_);
   std::swap(n_reused_, other.n_reused_);
   return *this;
 }
@@ -27,7 +25,6 @@ Session::~Session() {
 
 void Session::reset() {
   tokens_.clear();
-  n_prompt_computed_ = 0;
   n_reused_ = 0;
 }
 
@@ -46,13 +43,12 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
   }
 
   // The last token always runs, for its logits.
-  const size_t limit = std::min({n_prompt_computed_, tokens_.size(), tokens.size() - 1});
+  const size_t limit = std::min(tokens_.size(), tokens.size() - 1);
   const auto differs = std::mismatch(
       tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(limit), tokens_.begin());
   size_t done = static_cast<size_t>(differs.first - tokens.begin());
   n_reused_ = done;
   tokens_.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(done));
-  n_prompt_computed_ = done;
 
   const size_t chunk = engine_->settings().chunk_tokens;
   while (done < tokens.size()) {
@@ -62,7 +58,6 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
     run(part, done, done + n == tokens.size());
     tokens_.insert(tokens_.end(), part.begin(), part.end());
     done += n;
-    n_prompt_computed_ = done;
     if (progress && !progress(done, tokens.size()) && done < tokens.size()) {
       return fail("stopped after {} of {} prompt tokens", done, tokens.size());
     }

@@ -1,9 +1,9 @@
 // One mutable timeline over an Engine: the tokens so far and their KV. A caller states what the
 // timeline shall be; the session computes only what it does not have yet.
 //
-// Same tokens, same bits: prompt positions are computed by the prompt path and may be kept for the
-// next prompt; positions that generation appended are computed again when they come back as part
-// of a prompt, so that a kept prefix never changes a text (docs/NUMERICS.md).
+// Same tokens, same bits: a backend's results do not depend on how rows are grouped into calls
+// (backend.h), so positions computed for a prompt and positions that generation appended are kept
+// alike, and what is kept never changes a text (docs/NUMERICS.md).
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,7 @@ class Session {
 
   Engine* engine_;  // null when moved from
   backend::ContextId context_;
-  std::vector<TokenId> tokens_;
-  size_t n_prompt_computed_ = 0;  // leading positions whose KV came from the prompt path
+  std::vector<TokenId> tokens_;  // all of them computed
   size_t n_reused_ = 0;
 };
 

@@ -1,0 +1,322 @@
+// Engine and Session on tiny synthetic models: the same tokens give the same bits however they are
+// cut into calls, kept or computed again; what is wrong is an error that says so.
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engine/generate.h"
+#include "engine/session.h"
+#include "gguf/writer.h"
+#include "quant/formats.h"
+#include "testing/temporary_folder.h"
+
+namespace godwit::engine {
+namespace {
+
+constexpr uint64_t kDim = 256;
+constexpr uint64_t kVocab = 300;
+
+// One llama layer of every matrix in `type`, a byte vocabulary with <|end|> as the last token.
+std::filesystem::path write_tiny(const testing::TemporaryFolder& folder, TensorType type) {
+  std::vector<std::string> tokens;
+  int next = 0;
+  for (int b = 0; b < 256; ++b) {
+    // The byte-level alphabet: printable Latin-1 stands for itself, the rest for U+0100 onward.
+    const bool printable = (b >= 33 && b <= 126) || (b >= 161 && b != 173);
+    const int code = printable ? b : 256 + next++;
+    std::string text;
+    if (code < 128) {
+      text.push_back(static_cast<char>(code));
+    } else {
+      text.push_back(static_cast<char>(0xc0 | (code >> 6)));
+      text.push_back(static_cast<char>(0x80 | (code & 63)));
+    }
+    tokens.push_back(text);
+  }
+  while (tokens.size() + 1 < kVocab) tokens.push_back("<f" + std::to_string(tokens.size()) + ">");
+  tokens.push_back("<|end|>");
+  std::vector<int64_t> kinds(kVocab, 1);
+  kinds.back() = 3;
+
+  const std::vector<gguf::KeyValue> metadata = {
+      gguf::make_string("general.architecture", "llama"),
+      gguf::make_uint("llama.block_count", 1),
+      gguf::make_uint("llama.context_length", 512),
+      gguf::make_uint("llama.embedding_length", kDim),
+      gguf::make_uint("llama.feed_forward_length", 512),
+      gguf::make_uint("llama.attention.head_count", 4),
+      gguf::make_uint("llama.attention.head_count_kv", 2),
+      gguf::make_float("llama.attention.layer_norm_rms_epsilon", 1e-5f),
+      gguf::make_string("tokenizer.ggml.model", "gpt2"),
+      gguf::make_string("tokenizer.ggml.pre", "gpt-2"),
+      gguf::make_strings("tokenizer.ggml.tokens", tokens),
+      gguf::make_ints("tokenizer.ggml.token_type", kinds),
+      gguf::make_strings("tokenizer.ggml.merges", {}),
+      gguf::make_uint("tokenizer.ggml.eos_token_id", kVocab - 1),
+  };
+  const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
+    return gguf::TensorSpec{name, type, {cols, rows}};
+  };
+  const auto norm = [](const char* name) {
+    return gguf::TensorSpec{name, TensorType::kF32, {kDim}};
+  };
+  const std::vector<gguf::TensorSpec> specs = {matrix("token_embd.weight", kVocab, kDim),
+                                               norm("output_norm.weight"),
+                                               norm("blk.0.attn_norm.weight"),
+                                               norm("blk.0.ffn_norm.weight"),
+                                               matrix("blk.0.attn_q.weight", 256, kDim),
+                                               matrix("blk.0.attn_k.weight", 128, kDim),
+                                               matrix("blk.0.attn_v.weight", 128, kDim),
+                                               matrix("blk.0.attn_output.weight", kDim, 256),
+                                               matrix("blk.0.ffn_gate.weight", 512, kDim),
+                                               matrix("blk.0.ffn_up.weight", 512, kDim),
+                                               matrix("blk.0.ffn_down.weight", kDim, 512)};
+  const std::filesystem::path path = folder.file("tiny.gguf");
+  Result<gguf::Writer> writer = gguf::Writer::create(path, metadata, specs);
+  EXPECT_TRUE(writer) << writer.error().message;
+  RandomStream random(5);
+  const quant::Format& format = *quant::find_format(type);
+  for (const gguf::TensorSpec& spec : specs) {
+    if (spec.dims.size() == 1) {
+      const std::vector<float> ones(kDim, 1.0f);
+      EXPECT_TRUE(writer->append(std::as_bytes(std::span(ones))));
+      continue;
+    }
+    const TensorGeometry& geometry = tensor_geometry(type);
+    std::vector<std::byte> block(geometry.block_bytes);
+    for (uint64_t i = 0; i < spec.dims[0] * spec.dims[1] / geometry.block_weights; ++i) {
+      format.random_block(random, 0.06f, block.data());
+      EXPECT_TRUE(writer->append(block));
+    }
+  }
+  EXPECT_TRUE(writer->finish());
+  return path;
+}
+
+std::unique_ptr<Engine> load(const std::filesystem::path& path, EngineSettings settings) {
+  settings.model = path;
+  settings.n_threads = 2;
+  Result<std::unique_ptr<Engine>> engine = Engine::load(settings, {});
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+EngineSettings with_chunk(size_t tokens) {
+  EngineSettings settings;
+  settings.chunk_tokens = tokens;
+  return settings;
+}
+
+EngineSettings with_context(uint64_t positions) {
+  EngineSettings settings;
+  settings.n_context = positions;
+  return settings;
+}
+
+std::vector<TokenId> some_tokens(size_t n) {
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < n; ++i) ids.push_back({static_cast<int32_t>(random_bits(9, i) % 256)});
+  return ids;
+}
+
+std::vector<float> logits_of(Session& session) {
+  const std::span<const float> logits = session.logits();
+  return {logits.begin(), logits.end()};
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+class EngineOfType : public ::testing::TestWithParam<TensorType> {
+ protected:
+  testing::TemporaryFolder folder_;
+};
+
+TEST_P(EngineOfType, GivesTheSameBitsForEveryGroupingIntoCalls) {
+  const std::filesystem::path path = write_tiny(folder_, GetParam());
+  const std::vector<TokenId> tokens = some_tokens(300);
+  std::vector<float> expected;
+  for (const size_t chunk : {size_t{512}, size_t{64}, size_t{7}, size_t{1}}) {
+    const auto engine = load(path, with_chunk(chunk));
+    Result<Session> session = engine->new_session();
+    ASSERT_TRUE(session);
+    ASSERT_TRUE(session->set_prompt(tokens, {}));
+    if (expected.empty()) expected = logits_of(*session);
+    EXPECT_TRUE(same_bits(logits_of(*session), expected)) << "chunks of " << chunk;
+  }
+  // Partly as a prompt, partly appended, as generation does.
+  const auto engine = load(path, {});
+  Result<Session> session = engine->new_session();
+  ASSERT_TRUE(session);
+  ASSERT_TRUE(session->set_prompt(std::span(tokens).first(250), {}));
+  for (size_t i = 250; i < tokens.size(); ++i) ASSERT_TRUE(session->append(tokens[i]));
+  EXPECT_TRUE(same_bits(logits_of(*session), expected)) << "appended";
+}
+
+std::vector<TensorType> all_types() {
+  std::vector<TensorType> types;
+  for (const quant::Format& format : quant::formats()) types.push_back(format.type);
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(, EngineOfType, ::testing::ValuesIn(all_types()), [](const auto& test) {
+  return std::string(tensor_type_name(test.param));
+});
+
+class EngineTest : public ::testing::Test {
+ protected:
+  testing::TemporaryFolder folder_;
+  std::filesystem::path path_ = write_tiny(folder_, TensorType::kQ8_0);
+};
+
+TEST_F(EngineTest, KeepsACommonPrefixWithoutChangingABit) {
+  const auto engine = load(path_, {});
+  const std::vector<TokenId> first = some_tokens(100);
+  std::vector<TokenId> second(first.begin(), first.begin() + 60);
+  for (int i = 0; i < 30; ++i) second.push_back({i});
+
+  Result<Session> cold = engine->new_session();
+  ASSERT_TRUE(cold && cold->set_prompt(second, {}));
+  Result<Session> warm = engine->new_session();
+  ASSERT_TRUE(warm && warm->set_prompt(first, {}));
+  ASSERT_TRUE(warm->set_prompt(second, {}));
+  EXPECT_EQ(warm->n_reused(), 60u);
+  EXPECT_TRUE(same_bits(logits_of(*warm), logits_of(*cold)));
+  // The same prompt again: only the last token runs.
+  ASSERT_TRUE(warm->set_prompt(second, {}));
+  EXPECT_EQ(warm->n_reused(), second.size() - 1);
+  EXPECT_TRUE(same_bits(logits_of(*warm), logits_of(*cold)));
+}
+
+TEST_F(EngineTest, AStoppedPromptKeepsItsFinishedChunks) {
+  const auto engine = load(path_, with_chunk(32));
+  const std::vector<TokenId> tokens = some_tokens(100);
+  Result<Session> session = engine->new_session();
+  ASSERT_TRUE(session);
+  const Status stopped = session->set_prompt(tokens, [](size_t done, size_t) { return done < 64; });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().message, "stopped after 64 of 100 prompt tokens");
+  ASSERT_TRUE(session->set_prompt(tokens, {}));
+  EXPECT_EQ(session->n_reused(), 64u);
+}
+
+TEST_F(EngineTest, RefusesPromptsThatCannotBe) {
+  const auto engine = load(path_, with_context(64));
+  Result<Session> session = engine->new_session();
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->set_prompt({}, {}).error().message, "the prompt is empty");
+  EXPECT_EQ(session->set_prompt(some_tokens(65), {}).error().message,
+            "the prompt has 65 tokens, the context holds 64 (-c)");
+  const TokenId foreign{static_cast<int32_t>(kVocab)};
+  EXPECT_EQ(session->set_prompt({&foreign, 1}, {}).error().message,
+            "token 300 is outside the vocabulary of 300");
+  ASSERT_TRUE(session->set_prompt(some_tokens(64), {}));
+  EXPECT_EQ(session->append({1}).error().message, "the context of 64 positions is full");
+}
+
+GenerateSettings greedy(int64_t max_tokens) {
+  GenerateSettings settings;
+  settings.sampler.temperature = 0.0f;
+  settings.max_tokens = max_tokens;
+  settings.ignore_end = true;
+  return settings;
+}
+
+TEST_F(EngineTest, GenerationEndsAtItsLimitOrWhenTheContextIsFull) {
+  const auto engine = load(path_, with_context(64));
+  Result<Session> session = engine->new_session();
+  ASSERT_TRUE(session);
+  const std::vector<TokenId> prompt = some_tokens(40);
+  const Result<GenerateResult> limited = generate(*session, prompt, greedy(10), {});
+  ASSERT_TRUE(limited) << limited.error().message;
+  EXPECT_EQ(limited->tokens.size(), 10u);
+  EXPECT_EQ(limited->reason, StopReason::kMaxTokens);
+  EXPECT_EQ(limited->n_decode_steps, 9u);  // the last token needs no logits after it
+
+  const Result<GenerateResult> full = generate(*session, prompt, greedy(-1), {});
+  ASSERT_TRUE(full) << full.error().message;
+  EXPECT_EQ(full->reason, StopReason::kContextFull);
+  EXPECT_EQ(full->tokens.size(), 25u);  // 24 fill the context, one more is known
+  EXPECT_TRUE(std::equal(limited->tokens.begin(), limited->tokens.end(), full->tokens.begin()));
+}
+
+TEST_F(EngineTest, GenerationRepeatsForASeedAndDiffersForAnother) {
+  for (const char* backend : {"cpu", "reference"}) {
+    EngineSettings own;
+    own.backend = backend;
+    const auto engine = load(path_, own);
+    Result<Session> a = engine->new_session();
+    Result<Session> b = engine->new_session();
+    ASSERT_TRUE(a && b);
+    GenerateSettings settings = greedy(20);
+    settings.sampler.temperature = 0.9f;
+    settings.sampler.seed = 4;
+    const Result<GenerateResult> first = generate(*a, some_tokens(20), settings, {});
+    const Result<GenerateResult> second = generate(*b, some_tokens(20), settings, {});
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(first->tokens, second->tokens) << backend;
+    settings.sampler.seed = 5;
+    const Result<GenerateResult> other = generate(*b, some_tokens(20), settings, {});
+    ASSERT_TRUE(other);
+    EXPECT_NE(first->tokens, other->tokens) << backend;
+  }
+}
+
+TEST_F(EngineTest, ReportsLogprobsOfTheUntouchedDistribution) {
+  const auto engine = load(path_, {});
+  Result<Session> session = engine->new_session();
+  ASSERT_TRUE(session);
+  GenerateSettings settings = greedy(3);
+  settings.n_logprobs = 4;
+  const Result<GenerateResult> result = generate(*session, some_tokens(10), settings, {});
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->reports.size(), 3u);
+  for (const TokenReport& report : result->reports) {
+    ASSERT_EQ(report.top.size(), 4u);
+    EXPECT_EQ(report.top[0].token, report.token);  // greedy
+    EXPECT_EQ(report.top[0].logprob, report.logprob);
+    EXPECT_GE(report.top[0].logprob, report.top[1].logprob);
+    EXPECT_LT(report.logprob, 0.0f);
+  }
+}
+
+TEST_F(EngineTest, StopsOnAStringAcrossTokensAndHidesIt) {
+  const auto engine = load(path_, {});
+  Result<Session> session = engine->new_session();
+  ASSERT_TRUE(session);
+  GenerateSettings settings = greedy(40);
+  const Result<GenerateResult> whole = generate(*session, some_tokens(12), settings, {});
+  ASSERT_TRUE(whole);
+  ASSERT_GE(whole->text.size(), 8u);
+  // Cut at a character boundary: the text is whatever the random model says.
+  size_t begin = 3;
+  while ((static_cast<unsigned char>(whole->text[begin]) & 0xc0) == 0x80) ++begin;
+  size_t end = begin + 3;
+  while ((static_cast<unsigned char>(whole->text[end]) & 0xc0) == 0x80) ++end;
+  settings.stops = {whole->text.substr(begin, end - begin)};
+  const Result<GenerateResult> stopped = generate(*session, some_tokens(12), settings, {});
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->reason, StopReason::kStopString);
+  EXPECT_EQ(stopped->text, whole->text.substr(0, whole->text.find(settings.stops[0])));
+}
+
+TEST_F(EngineTest, RefusesAContextBeyondWhatItAddresses) {
+  EngineSettings settings = with_context((uint64_t{1} << 24) + 1);
+  settings.model = path_;
+  const auto refused = Engine::load(settings, {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("more than Godwit addresses"), std::string::npos);
+}
+
+TEST_F(EngineTest, SaysThatAFileHasNoChatTemplate) {
+  const auto engine = load(path_, {});
+  const auto found = engine->chat_template();
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find("carries no chat template"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace godwit::engine

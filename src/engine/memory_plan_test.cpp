@@ -1,0 +1,91 @@
+#include "engine/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "os/memory.h"
+
+namespace godwit::engine {
+namespace {
+
+// Needs what the test says; nothing else of it is ever called.
+class NeedyBackend final : public backend::Backend {
+ public:
+  NeedyBackend(uint64_t weight_bytes, uint64_t bytes_per_position)
+      : weight_bytes_(weight_bytes), bytes_per_position_(bytes_per_position) {}
+
+  std::string_view name() const override { return "needy"; }
+  Status supports(const program::Step&) const override { return {}; }
+  Result<backend::MemoryNeed> memory_need(const program::Program&,
+                                          const backend::ContextSettings& settings) const override {
+    return backend::MemoryNeed{.weight_bytes = weight_bytes_,
+                               .kv_bytes = bytes_per_position_ * settings.n_positions,
+                               .scratch_bytes = 0};
+  }
+  Status load(const program::Program&, std::span<const std::span<const std::byte>>,
+              const backend::Progress&) override {
+    return fail("unused");
+  }
+  Result<backend::ContextId> make_context(const backend::ContextSettings&) override {
+    return fail("unused");
+  }
+  void release_context(backend::ContextId) override {}
+  void run(backend::ContextId, std::span<const program::Row>, program::StepRange) override {}
+  void read(backend::ContextId, program::BufferId, std::span<float>) const override {}
+  void write(backend::ContextId, program::BufferId, std::span<const float>) override {}
+  std::span<const float> logits(backend::ContextId) const override { return {}; }
+  std::string describe() const override { return "needy"; }
+
+ private:
+  uint64_t weight_bytes_;
+  uint64_t bytes_per_position_;
+};
+
+constexpr uint64_t kContext = 4096;
+
+program::Program trained_for(uint64_t positions) {
+  program::Program program;
+  program.trained_context = positions;
+  return program;
+}
+
+TEST(MemoryPlan, TakesTheTrainedContextWhereItFits) {
+  const NeedyBackend backend(1 << 20, 1 << 10);
+  const auto plan = plan_memory(backend, trained_for(kContext), {});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->n_context, kContext);
+  EXPECT_EQ(plan->total(), (1u << 20) + kContext * 1024);
+}
+
+TEST(MemoryPlan, ShrinksTheTrainedContextButNotAnAskedOne) {
+  // One and a half times of what there is at the full context.
+  const uint64_t per_position = available_memory_bytes() * 3 / 2 / kContext;
+  const NeedyBackend backend(1 << 20, per_position);
+  const auto plan = plan_memory(backend, trained_for(kContext), {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_LT(plan->n_context, kContext * 3 / 4);
+  EXPECT_GT(plan->n_context, kContext / 2);
+  EXPECT_LE(plan->total(), plan->available_bytes);
+
+  const auto refused = plan_memory(backend, trained_for(1), {.n_context = kContext, .context = {}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("a context of 4096 positions does not fit in memory"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_NE(refused.error().message.find("would fit"), std::string::npos);
+}
+
+TEST(MemoryPlan, RefusesWeightsThatDoNotFit) {
+  const NeedyBackend backend(available_memory_bytes() * 2, 1);
+  const auto refused = plan_memory(backend, trained_for(kContext), {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("the model does not fit in memory"), std::string::npos);
+}
+
+TEST(MemoryPlan, FormatsBytesForPeople) {
+  EXPECT_EQ(format_bytes(512), "512 B");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_bytes(uint64_t{3} << 30), "3.00 GiB");
+}
+
+}  // namespace
+}  // namespace godwit::engine
