@@ -117,12 +117,9 @@ Result<AlignedBuffer> AlignedBuffer::create(size_t size, size_t alignment) {
   // mmap aligns to pages only; the surplus is never touched and so costs no memory.
   const std::optional<uint64_t> wanted =
       checked_add(size, alignment > kPageBytes ? alignment : kPageBytes - 1);
-  void* mapping = MAP_FAILED;
-  errno = ENOMEM;
-  if (wanted) {
-    mapping = mmap(nullptr, *wanted, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  }
+  if (!wanted) return fail("memory: cannot allocate {} bytes: too many to address", size);
+  void* const mapping = mmap(nullptr, *wanted, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
     return fail("memory: cannot allocate {} bytes: {}", size, std::strerror(errno));
   }

@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "backend/cpu/vector_ops.h"
-#include "base/check.h"
-#include "base/half.h"
-
 namespace godwit::cpu {
 namespace {
 
