@@ -24,21 +24,21 @@ namespace godwit::sampling {
 
 struct SamplerSettings {
   uint64_t seed = 0;
-  float temperature = 0.8f;        // <= 0: greedy (where `order` has the temperature)
+  float temperature = 0.8f;  // <= 0: greedy (where `order` has the temperature)
   float dynatemp_range = 0.0f;
   float dynatemp_exponent = 1.0f;
-  int32_t top_k = 40;              // <= 0: off
-  float top_p = 0.95f;             // >= 1: off
-  float min_p = 0.05f;             // <= 0: off
-  float typical_p = 1.0f;          // >= 1: off
-  float top_n_sigma = -1.0f;       // < 0: off
-  float xtc_probability = 0.0f;    // <= 0: off
+  int32_t top_k = 40;            // <= 0: off
+  float top_p = 0.95f;           // >= 1: off
+  float min_p = 0.05f;           // <= 0: off
+  float typical_p = 1.0f;        // >= 1: off
+  float top_n_sigma = -1.0f;     // < 0: off
+  float xtc_probability = 0.0f;  // <= 0: off
   float xtc_threshold = 0.1f;
-  float repeat_penalty = 1.0f;     // 1: off
+  float repeat_penalty = 1.0f;  // 1: off
   float frequency_penalty = 0.0f;
   float presence_penalty = 0.0f;
-  int32_t penalty_last_n = 64;     // 0: off, -1: the whole context
-  float dry_multiplier = 0.0f;     // 0: off
+  int32_t penalty_last_n = 64;  // 0: off, -1: the whole context
+  float dry_multiplier = 0.0f;  // 0: off
   float dry_base = 1.75f;
   int32_t dry_allowed_length = 2;
   int32_t dry_penalty_last_n = -1;
@@ -46,7 +46,7 @@ struct SamplerSettings {
   std::vector<std::pair<TokenId, float>> logit_bias;
   // Names separated by ';', as llama.cpp's --samplers: any case, "top_k", "top-k" or "topk".
   std::string order = "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature";
-  int32_t min_keep = 0;            // candidates that top_p, min_p, typ_p and xtc leave at least
+  int32_t min_keep = 0;  // candidates that top_p, min_p, typ_p and xtc leave at least
 };
 
 struct TokenProbability {
