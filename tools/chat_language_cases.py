@@ -537,6 +537,44 @@ none|string
 html|escape
 html|e
 html|safe
+html|e|e
+html|e|forceescape
+html|safe|e
+'<'|safe + '<'
+'<' + '<'|safe
+'<'|safe ~ '<'
+'<'|safe + '<'|safe + '&'
+('<'|safe) * 2 + '<'
+'<%s>'|safe % '<'
+'<%s>'|safe|format('<')
+'<%d>'|safe % 5
+'<{}>'.format('<')
+('<{}>'|safe).format('<')
+('<{:>3}>'|safe).format('<')
+(' < '|safe).strip() + '<'
+('<a'|safe)|upper + '<'
+('<a'|safe)|title + '<'
+('<a'|safe)|trim + '<'
+('<a'|safe)[1:] + '<'
+('<a'|safe)|reverse + '<'
+('a,<'|safe).split(',')[1] + '<'
+('a'|safe).replace('a', '<')
+('a'|safe)|replace('a', '<')
+('<'|safe).join(['<', '&'])
+['<', '&'|safe]|join('<')
+['<'|safe]
+('<'|safe) is escaped
+('<'|safe) is string
+('<'|safe) == '<'
+{'<': 1}['<'|safe]
+('<'|safe)|string + '<'
+('<'|safe)|tojson
+('a\nb'|safe)|indent + '<'
+('<'|safe)|first + '<'
+('<'|safe)|list|first + '<'
+('<a b c d e f'|safe)|truncate(5, true, '<', 0)
+1 + '<'|safe
+('<'|safe)|center(5) + '<'
 'a b'|urlencode
 'a/b?c=\u00e9&~'|urlencode
 'the quick brown fox'|wordcount

@@ -3,7 +3,7 @@
 
 #include "chat/jinja/operators.h"
 #include "chat/jinja/percent_format.h"
-#include "chat/jinja/printing.h"
+#include "chat/jinja/text_operations.h"
 
 namespace godwit::chat::jinja {
 
@@ -141,12 +141,9 @@ Value float_binary(BinaryOp op, double a, double b) {
   return a;
 }
 
-Value concatenate(Budget& budget, const Value& a, const Value& b) {
+Value concatenate_values(Budget& budget, const Value& a, const Value& b) {
   if (a.text() && b.text()) {
-    TextBuilder out(budget);
-    out.append(*a.text());
-    out.append(*b.text());
-    return out.finish();
+    return concatenate(budget, *a.text(), *b.text());
   }
   const Sequence& left = *a.sequence();
   const Sequence& right = *b.sequence();
@@ -169,7 +166,7 @@ Value repeat(Budget& budget, const Value& value, std::int64_t count) {
       budget.step();
       out.append(*text);
     }
-    return out.finish();
+    return out.finish().as_markup(text->is_markup());
   }
   const Sequence& s = *value.sequence();
   std::vector<Value> items;
@@ -202,7 +199,7 @@ Value binary(Budget& budget, BinaryOp op, const Value& a, const Value& b) {
     if (!same_kind) {
       raise("can only concatenate {0} (not \"{1}\") to {0}", type_name(a), type_name(b));
     }
-    return concatenate(budget, a, b);
+    return concatenate_values(budget, a, b);
   }
   if (op == BinaryOp::kMultiply) {
     if (const auto count = as_integer(b); count && is_concatenable(a)) {

@@ -189,7 +189,7 @@ class BraceFormatter {
       at = field_end(brace + 1);
       field(view.substr(brace + 1, at - brace - 2));
     }
-    return out_.finish();
+    return out_.finish().as_markup(format_.is_markup());
   }
 
  private:
@@ -215,11 +215,9 @@ class BraceFormatter {
       rest.remove_prefix(std::min<std::size_t>(2, rest.size()));
     }
     const std::string_view spec_text = rest.starts_with(':') ? rest.substr(1) : "";
-    if (spec_text.empty()) {
-      return append_str(runtime_.budget, out_, value);
-    }
-    const Spec spec = SpecParser(spec_text).run();
-    out_.append(formatted(value, spec));
+    Text text = spec_text.empty() ? to_text(runtime_.budget, value)
+                                  : formatted(value, SpecParser(spec_text).run());
+    out_.append(format_.is_markup() ? html_escape(runtime_.budget, text) : text);
   }
 
   Value converted(const Value& value, std::string_view conversion) {

@@ -22,10 +22,6 @@ Value default_value(Runtime&, const Value& input, const Arguments& arguments) {
   return !absent ? input : p.get(0) ? p.at(0) : make_text("");
 }
 
-Value unchanged(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  return filters::string(runtime, input, arguments);
-}
-
 struct FilterRow {
   std::string_view name;
   filters::Function function;
@@ -45,7 +41,7 @@ constexpr auto kFilters = std::to_array<FilterRow>({
     {"escape", filters::escape},
     {"first", filters::first},
     {"float", filters::to_float},
-    {"forceescape", filters::escape},
+    {"forceescape", filters::forceescape},
     {"format", filters::format},
     {"groupby", filters::groupby},
     {"indent", filters::indent},
@@ -64,7 +60,7 @@ constexpr auto kFilters = std::to_array<FilterRow>({
     {"replace", filters::replace_filter},
     {"reverse", filters::reverse},
     {"round", filters::round},
-    {"safe", unchanged},
+    {"safe", filters::safe},
     {"select", filters::select},
     {"selectattr", filters::selectattr},
     {"slice", filters::slice_filter},

@@ -256,7 +256,7 @@ std::vector<Value> iterate(Budget& budget, const Value& value) {
   } else if (const Text* text = value.text()) {
     for (CodePoints at = CodePoints(*text).start(); !at.done(); at.next()) {
       budget.allocate(sizeof(Value) + sizeof(MarkedText));
-      out.push_back(substring(budget, *text, at.begin(), at.end()));
+      out.push_back(substring(budget, *text, at.begin(), at.end()).as_markup(false));
     }
   } else if (!value.is_undefined()) {
     raise("'{}' object is not iterable", type_name(value));
@@ -397,7 +397,7 @@ Value slice_text(Budget& budget, const Text& text, const Indices& at, std::int64
       break;  // the next one is outside; i + step need not fit in 64 bits
     }
   }
-  return out.finish();
+  return out.finish().as_markup(text.is_markup());
 }
 
 }  // namespace

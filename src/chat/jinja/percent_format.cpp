@@ -6,6 +6,7 @@
 
 #include "chat/jinja/operators.h"
 #include "chat/jinja/printing.h"
+#include "chat/jinja/text_operations.h"
 #include "chat/jinja/unicode.h"
 
 namespace godwit::chat::jinja {
@@ -38,7 +39,7 @@ class PercentFormatter {
     if (used_ < given && !excusable) {
       raise("not all arguments converted during string formatting");
     }
-    return out_.finish();
+    return out_.finish().as_markup(format_.is_markup());
   }
 
  private:
@@ -158,7 +159,8 @@ class PercentFormatter {
     }
   }
 
-  void insert_text(const Text& text, const NumberSpec& spec) {
+  void insert_text(const Text& value, const NumberSpec& spec) {
+    const Text text = format_.is_markup() ? html_escape(budget_, value) : value;
     budget_.scan(text.size());
     std::size_t length = text.length();
     std::size_t end = text.size();

@@ -341,7 +341,9 @@ void append_repr(Budget& budget, TextBuilder& out, const Value& value) {
   const Budget::Level nested(budget);
   budget.step();
   if (const Text* text = value.text()) {
+    out.append_plain(text->is_markup() ? "Markup(" : "");
     append_repr_text(out, *text);
+    out.append_plain(text->is_markup() ? ")" : "");
   } else if (const Sequence* sequence = value.sequence()) {
     append_repr_sequence(budget, out, *sequence);
   } else if (const Dict* dict = value.dict()) {

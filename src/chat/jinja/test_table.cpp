@@ -40,7 +40,7 @@ bool is_float(const Value& v) { return v.is<double>(); }
 bool is_number(const Value& v) { return as_number(v).has_value(); }
 bool is_string(const Value& v) { return v.is<Text>(); }
 bool is_mapping(const Value& v) { return v.is<DictRef>(); }
-bool never(const Value&) { return false; }
+bool is_escaped(const Value& v) { return v.text() && v.text()->is_markup(); }
 
 bool is_sequence(const Value& v) {
   const Sequence* s = v.sequence();
@@ -116,7 +116,7 @@ constexpr auto kTests = std::to_array<TestRow>({
     {"divisibleby", is_divisible},
     {"eq", comparing<CompareOp::kEqual>},
     {"equalto", comparing<CompareOp::kEqual>},
-    {"escaped", simple<never>},
+    {"escaped", simple<is_escaped>},
     {"even", parity<0>},
     {"false", simple<is_false>},
     {"filter", names_filter},

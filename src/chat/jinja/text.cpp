@@ -30,6 +30,12 @@ Text Text::from_user(std::string_view bytes) {
   return Text(MarkedText{.text = std::string(bytes), .user_ranges = {{0, bytes.size()}}});
 }
 
+Text Text::as_markup(bool markup) const {
+  Text out = *this;
+  out.markup_ = markup;
+  return out;
+}
+
 const std::vector<TextRange>& Text::marks() const {
   static const std::vector<TextRange> kNone;
   return data_ ? data_->marked.user_ranges : kNone;
@@ -122,7 +128,7 @@ Text substring(Budget& budget, const Text& text, std::size_t begin, std::size_t 
   if (begin < end) {
     out.append(text, begin, end);
   }
-  return out.finish();
+  return out.finish().as_markup(text.is_markup());
 }
 
 }  // namespace godwit::chat::jinja

@@ -31,6 +31,9 @@ class Text {
   const std::vector<TextRange>& marks() const;
   // One byte is one code point.
   bool is_ascii() const { return ascii_; }
+  // Python's Markup, which the filters safe and escape make: text added to it is escaped.
+  bool is_markup() const { return markup_; }
+  Text as_markup(bool markup) const;
 
   // Number of code points.
   std::size_t length() const;
@@ -46,6 +49,7 @@ class Text {
   };
   std::shared_ptr<const Data> data_;
   bool ascii_ = true;
+  bool markup_ = false;
 };
 
 // Puts a text together from pieces, paying the budget for every byte before it is copied.

@@ -16,23 +16,6 @@ Text change(Runtime& runtime, const Value& input, const Arguments& arguments, Ca
   return change_case(runtime.budget, to_text(runtime.budget, input), to);
 }
 
-std::string_view html_entity(char32_t c) {
-  switch (c) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '\'':
-      return "&#39;";
-    case '"':
-      return "&#34;";
-    default:
-      return "";
-  }
-}
-
 Text spaces(Budget& budget, std::int64_t n) {
   return pad(budget, Text(), std::clamp<std::int64_t>(n, 0, 1 << 20), Text(" "), Align::kLeft);
 }
@@ -78,13 +61,17 @@ Value center(Runtime& runtime, const Value& input, const Arguments& arguments) {
 
 Value escape(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("escape", arguments, {}, 0);
-  const Text text = to_text(runtime.budget, input);
-  TextBuilder out(runtime.budget);
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
-    const std::string_view entity = html_entity(at.value());
-    out.append_as(entity.empty() ? at.bytes() : entity, at.user());
-  }
-  return out.finish();
+  return html_escape(runtime.budget, to_text(runtime.budget, input));
+}
+
+Value forceescape(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Parameters p("forceescape", arguments, {}, 0);
+  return html_escape(runtime.budget, to_text(runtime.budget, input).as_markup(false));
+}
+
+Value safe(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Parameters p("safe", arguments, {}, 0);
+  return to_text(runtime.budget, input).as_markup(true);
 }
 
 Value format(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -121,7 +108,7 @@ Value indent(Runtime& runtime, const Value& input, const Arguments& arguments) {
     }
     out.append(lines[i]);
   }
-  return out.finish();
+  return out.finish().as_markup(input.text() && input.text()->is_markup());
 }
 
 Value replace_filter(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -160,7 +147,7 @@ Value truncate(Runtime& runtime, const Value& input, const Arguments& arguments)
     const Text space(" ");
     kept = split(budget, kept, &space, SplitFrom::kRight, 1).front();
   }
-  return join(budget, Text(), {kept, end});
+  return concatenate(budget, kept, end);
 }
 
 Value tojson(Runtime& runtime, const Value& input, const Arguments& arguments) {

@@ -158,7 +158,9 @@ Value removesuffix(Runtime& runtime, const Text& self, const Arguments& argument
 
 Value replace_method(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("replace", arguments, {"", "", "count"}, 2);
-  return replace(runtime.budget, self, p.text(0), p.text(1), p.integer(2, -1));
+  const Text with = self.is_markup() ? html_escape(runtime.budget, p.text(1)) : p.text(1);
+  return replace(runtime.budget, self, p.text(0), with, p.integer(2, -1))
+      .as_markup(self.is_markup());
 }
 
 Value join_method(Runtime& runtime, const Text& self, const Arguments& arguments) {
@@ -168,9 +170,9 @@ Value join_method(Runtime& runtime, const Text& self, const Arguments& arguments
     if (!item.text()) {
       raise("sequence item {}: expected str instance, {} found", parts.size(), type_name(item));
     }
-    parts.push_back(*item.text());
+    parts.push_back(self.is_markup() ? html_escape(runtime.budget, *item.text()) : *item.text());
   }
-  return join(runtime.budget, self, parts);
+  return join(runtime.budget, self, parts).as_markup(self.is_markup());
 }
 
 template <Align align>

@@ -127,6 +127,23 @@ std::vector<Text> rsplit_at(Budget& budget, const Text& text, std::string_view s
   return out;
 }
 
+std::string_view html_entity(char32_t c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '\'':
+      return "&#39;";
+    case '"':
+      return "&#34;";
+    default:
+      return "";
+  }
+}
+
 bool begins_title_word(char32_t c) {
   return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
 }
@@ -257,7 +274,7 @@ Text change_case(Budget& budget, const Text& text, Case to) {
     in_word = to == Case::kTitle && is_cased(c);
     out.append_as(changed, at.user());
   }
-  return out.finish();
+  return out.finish().as_markup(text.is_markup());
 }
 
 Text title_filter(Budget& budget, const Text& text) {
@@ -294,7 +311,27 @@ Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill,
   for (std::int64_t i = left; i < missing; ++i) {
     out.append(fill);
   }
-  return out.finish();
+  return out.finish().as_markup(text.is_markup());
+}
+
+Text html_escape(Budget& budget, const Text& text) {
+  if (text.is_markup()) {
+    return text;
+  }
+  TextBuilder out(budget);
+  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+    const std::string_view entity = html_entity(at.value());
+    out.append_as(entity.empty() ? at.bytes() : entity, at.user());
+  }
+  return out.finish().as_markup(true);
+}
+
+Text concatenate(Budget& budget, const Text& a, const Text& b) {
+  const bool markup = a.is_markup() || b.is_markup();
+  TextBuilder out(budget);
+  out.append(markup ? html_escape(budget, a) : a);
+  out.append(markup ? html_escape(budget, b) : b);
+  return out.finish().as_markup(markup);
 }
 
 Text reversed(Budget& budget, const Text& text) {
@@ -303,7 +340,7 @@ Text reversed(Budget& budget, const Text& text) {
   for (std::size_t i = at.size() - 1; i > 0; --i) {
     out.append(text, at[i - 1], at[i]);
   }
-  return out.finish();
+  return out.finish().as_markup(text.is_markup());
 }
 
 }  // namespace godwit::chat::jinja

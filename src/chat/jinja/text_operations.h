@@ -37,6 +37,12 @@ Text title_filter(Budget& budget, const Text& text);
 enum class Align { kLeft, kRight, kCenter };
 Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Align align);
 
+// & < > ' " as HTML entities. Markup stays as it is; the result is markup.
+Text html_escape(Budget& budget, const Text& text);
+
+// Python's +: where one is markup, so is the result, and the other is escaped.
+Text concatenate(Budget& budget, const Text& a, const Text& b);
+
 Text reversed(Budget& budget, const Text& text);
 
 }  // namespace godwit::chat::jinja

@@ -104,6 +104,9 @@ void raise_undefined(const Value& value) {
 std::string_view type_name(const Value& value) {
   constexpr std::string_view kNames[] = {"Undefined", "NoneType", "bool", "int",    "float",
                                          "str",       "",         "dict", "method", "function"};
+  if (const Text* text = value.text(); text && text->is_markup()) {
+    return "Markup";
+  }
   if (const Sequence* sequence = value.sequence()) {
     return sequence_type(*sequence);
   }
