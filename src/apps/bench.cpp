@@ -64,8 +64,8 @@ BenchSetting setting_of(const engine::Engine& engine, const BenchOptions& option
           .commit = GODWIT_COMMIT,
           .n_threads = s.n_threads,
           .chunk_tokens = s.chunk_tokens,
-          .k_type = std::string(tensor_type_name(s.k_type)),
-          .v_type = std::string(tensor_type_name(s.v_type)),
+          .k_type = kv_type_name(s.k_type),
+          .v_type = kv_type_name(s.v_type),
           .bandwidth_gbps = measure_read_bandwidth_gbps(s.n_threads).value_or(0.0)};
 }
 

@@ -6,6 +6,11 @@
 namespace godwit::apps {
 
 std::string one_line(std::string_view text) {
+  constexpr size_t kHead = 700;
+  constexpr size_t kTail = 200;
+  if (text.size() > kHead + kTail) {
+    return one_line(text.substr(0, kHead)) + " ... " + one_line(text.substr(text.size() - kTail));
+  }
   std::string line;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

@@ -16,8 +16,8 @@ class App;
 
 namespace godwit::apps {
 
-// The text with control characters spelled out, so that a name from a file or a flag can neither
-// break a message in two nor steer the terminal.
+// The text with control characters spelled out and its middle left out if it is very long, so that
+// a name from a file or a flag can neither break a message in two nor steer the terminal.
 [[nodiscard]] std::string one_line(std::string_view text);
 
 // Ends a command's callback: returns on success; otherwise prints "error: <message>" to stderr and

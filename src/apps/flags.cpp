@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <set>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "base/log.h"
 
@@ -291,12 +294,27 @@ void add_environment(const CLI::App& command, const Speller& given, CommandLine&
   }
 }
 
+// CLI11 reads whole numbers with strtoull: -1 wraps around, what is too large is cut off, 010 is
+// eight. Empty for a number as people write it, otherwise what is wrong.
+template <class Number>
+std::string whole_number_error(const std::string& text) {
+  Number value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc{} && stop == end && fmt::format("{}", value) == text) return "";
+  return fmt::format("expected a whole number{} within 64 bits, found '{}'",
+                     std::is_signed_v<Number> ? "" : ", 0 or more,", text);
+}
+
 }  // namespace
 
 void settle_flags(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) {
     for (CLI::Option* option : command->get_options()) {
       if (!takes_value(*option) || !option->nonpositional()) continue;
+      const std::string type = option->get_type_name();
+      if (type.starts_with("UINT")) option->check(whole_number_error<uint64_t>, "");
+      if (type.starts_with("INT")) option->check(whole_number_error<int64_t>, "");
       if (option->get_items_expected_max() == 1) {
         option->take_last();
       } else {

@@ -23,8 +23,8 @@ struct CommandLine {
   std::vector<EnvironmentValue> from_environment;
 };
 
-// Of a repeated flag the last counts; list flags take one value each time. Call once, when all
-// commands are registered.
+// Of a repeated flag the last counts; list flags take one value each time; whole numbers are what
+// they look like. Call once, when all commands are registered.
 void settle_flags(CLI::App& app);
 
 // Errors: a flag or command that is not known, with the nearest that is.

@@ -185,8 +185,8 @@ void print_text(const gguf::File& file, const model::Model& model, const Facts& 
   const engine::MemoryPlan& plan = facts.plan;
   std::printf("\nmemory for %llu positions (%s, KV %s/%s)\n",
               static_cast<unsigned long long>(plan.n_context), facts.settings.backend.c_str(),
-              std::string(tensor_type_name(facts.settings.k_type)).c_str(),
-              std::string(tensor_type_name(facts.settings.v_type)).c_str());
+              kv_type_name(facts.settings.k_type).c_str(),
+              kv_type_name(facts.settings.v_type).c_str());
   std::printf("  weights %s + KV %s + scratch %s = %s; %s available\n",
               engine::format_bytes(plan.need.weight_bytes).c_str(),
               engine::format_bytes(plan.need.kv_bytes).c_str(),
@@ -281,8 +281,8 @@ void print_json(const gguf::File& file, const model::Model& model, const Facts& 
               {"types", types},
               {"memory",
                {{"context", plan.n_context},
-                {"k_type", tensor_type_name(facts.settings.k_type)},
-                {"v_type", tensor_type_name(facts.settings.v_type)},
+                {"k_type", kv_type_name(facts.settings.k_type)},
+                {"v_type", kv_type_name(facts.settings.v_type)},
                 {"weight_bytes", plan.need.weight_bytes},
                 {"kv_bytes", plan.need.kv_bytes},
                 {"scratch_bytes", plan.need.scratch_bytes},

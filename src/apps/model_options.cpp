@@ -1,5 +1,6 @@
 #include "apps/model_options.h"
 
+#include <cctype>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -22,6 +23,12 @@ Result<TensorType> parse_kv_type(std::string_view name) {
     return geometry->type;
   }
   return fail("KV type '{}' is not supported; f16 and f32 are", name);
+}
+
+std::string kv_type_name(TensorType type) {
+  std::string name(tensor_type_name(type));
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {

@@ -29,6 +29,8 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Errors: a name that is not a KV type here; what is supported.
 [[nodiscard]] Result<TensorType> parse_kv_type(std::string_view name);
+// As the flags spell it: "f16".
+[[nodiscard]] std::string kv_type_name(TensorType type);
 
 // Errors: a model that is not there; an unknown KV type name; an unreadable template file.
 // Sets the log level too.

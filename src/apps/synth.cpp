@@ -48,16 +48,6 @@ Result<TensorType> parse_type(std::string_view flag, std::string_view name) {
   return geometry->type;
 }
 
-Result<TypeRule> parse_rule(std::string_view text) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    return fail("--tensor-type: expected PATTERN=TYPE, found '{}'", text);
-  }
-  auto type = parse_type("--tensor-type", text.substr(equals + 1));
-  if (!type) return fail(std::move(type).error());
-  return TypeRule{std::string(text.substr(0, equals)), *type};
-}
-
 Result<ModelShape> parse_shape(const Flags& flags) {
   ModelShape shape{.name = "model", .vocab = 32000, .context = 4096};
   if (!flags.shape.empty()) {
@@ -110,7 +100,7 @@ Result<SynthOptions> parse_options(const Flags& flags) {
     options.embedding_type = *embedding;
   }
   for (const std::string& text : flags.tensor_types) {
-    auto rule = parse_rule(text);
+    auto rule = parse_type_rule(text);
     if (!rule) return fail(std::move(rule).error());
     options.rules.push_back(*std::move(rule));
   }
@@ -149,6 +139,16 @@ void add_shape_options(CLI::App& command, Flags& flags) {
 }
 
 }  // namespace
+
+Result<TypeRule> parse_type_rule(std::string_view text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return fail("--tensor-type: expected PATTERN=TYPE, found '{}'", text);
+  }
+  auto type = parse_type("--tensor-type", text.substr(equals + 1));
+  if (!type) return fail(std::move(type).error());
+  return TypeRule{std::string(text.substr(0, equals)), *type};
+}
 
 void add_synth_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("synth", "write a synthetic model of any shape and type");

@@ -1,0 +1,84 @@
+#include "apps/model_options.h"
+
+#include <gtest/gtest.h>
+
+#include "testing/temporary_folder.h"
+
+namespace godwit::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A file that exists: engine_settings() looks for it, but does not open it.
+class ModelOptionsTest : public ::testing::Test {
+ protected:
+  ModelOptionsTest() {
+    const fs::path model = folder_.path() / "model.gguf";
+    std::ofstream(model) << "GGUF";
+    options_.model = model.string();
+  }
+  testing::TemporaryFolder folder_;
+  ModelOptions options_;
+};
+
+TEST_F(ModelOptionsTest, KvNamesBothTypes) {
+  options_.kv_type = "f32";
+  const auto settings = engine_settings(options_);
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->k_type, TensorType::kF32);
+  EXPECT_EQ(settings->v_type, TensorType::kF32);
+}
+
+TEST_F(ModelOptionsTest, KeysAndValuesMayDiffer) {
+  options_.v_type = "F32";
+  const auto settings = engine_settings(options_);
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->k_type, TensorType::kF16);
+  EXPECT_EQ(settings->v_type, TensorType::kF32);
+}
+
+TEST_F(ModelOptionsTest, UnsupportedKvTypesAreErrorsNotSlowPaths) {
+  for (const char* type : {"q8_0", "q4_0", "bf16", "", "f64"}) {
+    options_.k_type = type;
+    const auto settings = engine_settings(options_);
+    ASSERT_FALSE(settings) << type;
+    EXPECT_NE(settings.error().message.find("f16 and f32"), std::string::npos);
+  }
+}
+
+TEST_F(ModelOptionsTest, ReadsTheTemplateFile) {
+  const fs::path path = folder_.path() / "t.jinja";
+  std::ofstream(path) << "{{ messages }}";
+  options_.chat_template_file = path.string();
+  EXPECT_EQ(engine_settings(options_)->chat_template, "{{ messages }}");
+  options_.chat_template_file += ".missing";
+  EXPECT_FALSE(engine_settings(options_));
+}
+
+TEST_F(ModelOptionsTest, MissingModelIsAnError) {
+  options_.model += ".missing";
+  const auto settings = engine_settings(options_);
+  ASSERT_FALSE(settings);
+  EXPECT_NE(settings.error().message.find(".missing"), std::string::npos);
+}
+
+TEST_F(ModelOptionsTest, TextFilesKeepTheirBytes) {
+  const fs::path path = folder_.path() / "text";
+  const std::string text("a\0b\xff\r\n", 6);
+  std::ofstream(path, std::ios::binary) << text;
+  EXPECT_EQ(read_text_file(path.string()).value(), text);
+}
+
+TEST_F(ModelOptionsTest, DirectoriesAndEndlessFilesAreNotText) {
+  EXPECT_FALSE(read_text_file(folder_.path().string()));
+  EXPECT_FALSE(read_text_file("/dev/zero"));
+}
+
+TEST(KvType, NamesAreAsFlagsSpellThem) {
+  for (const char* name : {"f16", "f32"}) {
+    EXPECT_EQ(kv_type_name(parse_kv_type(name).value()), name);
+  }
+}
+
+}  // namespace
+}  // namespace godwit::apps

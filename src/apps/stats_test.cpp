@@ -1,0 +1,45 @@
+#include "apps/stats.h"
+
+#include <gtest/gtest.h>
+
+namespace godwit::apps {
+namespace {
+
+engine::GenerateResult result() {
+  engine::GenerateResult r;
+  r.tokens.resize(64);
+  r.n_prompt = 31;
+  r.n_decode_steps = 63;
+  r.reason = engine::StopReason::kEndOfText;
+  return r;
+}
+
+const DecodeFigures kFigures{.prompt_tokens_per_s = 812.04,
+                             .decode_tokens_per_s = 241,
+                             .bytes_per_token = 98.4e6,
+                             .gbps = 23.7,
+                             .bandwidth_gbps = 33.5};
+
+TEST(StatsLine, SetsSpeedBesideBytesAndBandwidth) {
+  EXPECT_EQ(stats_line(result(), kFigures),
+            "prompt 31 tokens, 812.0 tok/s | decode 64 tokens, 241.0 tok/s | 98.4 MB/token, "
+            "23.7 GB/s, 71 % of the 33.5 GB/s measured | ended by end of text");
+}
+
+TEST(StatsLine, SaysWhatWasKept) {
+  engine::GenerateResult kept = result();
+  kept.n_reused = 20;
+  EXPECT_TRUE(stats_line(kept, kFigures).starts_with("prompt 31 tokens (20 kept), "));
+}
+
+TEST(StatsLine, LeavesOutWhatWasNotMeasured) {
+  DecodeFigures blind = kFigures;
+  blind.bandwidth_gbps = 0;
+  EXPECT_EQ(stats_line(result(), blind).find('%'), std::string::npos);
+  engine::GenerateResult one = result();
+  one.n_decode_steps = 0;
+  EXPECT_EQ(stats_line(one, kFigures).find("GB/s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace godwit::apps
