@@ -23,11 +23,17 @@ StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stop
 std::string StopStrings::push(std::string_view text) {
   if (stopped_) return {};
   held_ += text;
-  size_t first = std::string::npos;
-  for (const std::string& stop : stops_) first = std::min(first, held_.find(stop));
-  if (first != std::string::npos) {
+  size_t begin = std::string::npos;
+  size_t end = std::string::npos;
+  for (const std::string& stop : stops_) {
+    const size_t at = held_.find(stop);
+    if (at == std::string::npos || at + stop.size() > end) continue;
+    begin = at + stop.size() < end ? at : std::min(begin, at);
+    end = at + stop.size();
+  }
+  if (begin != std::string::npos) {
     stopped_ = true;
-    return std::exchange(held_, {}).substr(0, first);
+    return std::exchange(held_, {}).substr(0, begin);
   }
   size_t keep = 0;
   for (const std::string& stop : stops_) keep = std::max(keep, open_suffix(held_, stop));

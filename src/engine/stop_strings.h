@@ -1,6 +1,6 @@
-// Finds stop strings in streamed text across any chunk borders. Text that could still turn out to
-// be the beginning of one is held back, so that what was let through is what a caller that saw the
-// whole text at once would have got.
+// Finds stop strings in streamed text across any chunk borders: the one that is complete first, of
+// several that end together the longest. Text that could still turn out to be the beginning of one
+// is held back, so that what was let through does not depend on the chunks.
 #pragma once
 
 #include <string>
