@@ -14,8 +14,10 @@ std::string repeated(std::string_view part, std::size_t n) {
   return out;
 }
 
-// Fewer steps than by default keep the test short.
-const RenderInput kNoMessages{.messages_json = "[]", .limits = {.max_steps = 2'000'000}};
+// Less than by default keeps the test short.
+const RenderInput kNoMessages{
+    .messages_json = "[]",
+    .limits = {.max_steps = 2'000'000, .max_bytes = 32 << 20, .max_output_bytes = 8 << 20}};
 
 struct BoundRow {
   std::string name;

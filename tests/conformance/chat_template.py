@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Renders the chat fixtures anew with jinja2 and compares them with the committed ones, so that they
-cannot drift from what they claim to be. Exit code 1 where one differs."""
+"""Renders the chat fixtures anew with jinja2 and compares them with the committed ones, so that
+they cannot drift from what they claim to be. Exit code 1 where one differs."""
 import json
 import pathlib
 import sys

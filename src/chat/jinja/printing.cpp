@@ -262,7 +262,7 @@ class JsonWriter {
               type_name(entry->first));
       }
     }
-    std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
+    std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
       return a->first.text()->view() < b->first.text()->view();
     });
   }

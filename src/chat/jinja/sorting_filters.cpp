@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include "chat/jinja/filter_functions.h"
 #include "chat/jinja/operators.h"
@@ -38,11 +40,24 @@ KeyRule rule(const Parameters& p, std::size_t case_sensitive, std::size_t attrib
           Value()};
 }
 
+// Stable in both directions, as Python's sort. A merge sort of its own: whatever the comparison
+// says, and where it throws, nothing is read out of bounds.
 void sort_keyed(Budget& budget, std::vector<Keyed>& keyed, bool reverse) {
-  // Stable in both directions, as Python's sort.
-  std::stable_sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
+  const auto before = [&](const Keyed& a, const Keyed& b) {
     return reverse ? less(budget, b.key, a.key, "<") : less(budget, a.key, b.key, "<");
-  });
+  };
+  std::vector<Keyed> merged(keyed.size());
+  for (std::size_t width = 1; width < keyed.size(); width *= 2) {
+    for (std::size_t begin = 0; begin < keyed.size(); begin += 2 * width) {
+      const auto at = [&](std::size_t offset) {
+        const std::size_t end = std::min(begin + offset, keyed.size());
+        return std::make_move_iterator(keyed.begin() + static_cast<std::ptrdiff_t>(end));
+      };
+      std::merge(at(0), at(width), at(width), at(2 * width),
+                 merged.begin() + static_cast<std::ptrdiff_t>(begin), before);
+    }
+    std::swap(keyed, merged);
+  }
 }
 
 std::vector<Value> items_of(std::vector<Keyed> keyed) {
