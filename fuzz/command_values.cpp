@@ -1,0 +1,123 @@
+// Values of flags that have a small grammar of their own: whatever the text, the answer is a value
+// that means the same when it is written again, or an error of one line.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/bench_plan.h"
+#include "apps/bench_report.h"
+#include "apps/command.h"
+#include "apps/flags.h"
+#include "apps/model_options.h"
+#include "apps/sampling_options.h"
+#include "apps/synth.h"
+#include "apps/tokenize.h"
+#include "base/log.h"
+
+namespace {
+
+using namespace godwit;  // NOLINT: one file, the names of one library
+
+void require(bool condition) {
+  if (!condition) __builtin_trap();
+}
+
+template <class T>
+bool good(const Result<T>& result) {
+  if (result) return true;
+  require(!result.error().message.empty());
+  require(apps::one_line(result.error().message).find('\n') == std::string::npos);
+  return false;
+}
+
+void bias(std::string_view text) {
+  const auto parsed = apps::parse_logit_bias(text);
+  if (!good(parsed)) return;
+  require(parsed->first.value >= 0 && text.find_first_of("+-") != std::string_view::npos);
+  const char sign = text[text.find_first_of("+-")];
+  require(std::isnan(parsed->second) || std::signbit(parsed->second) == (sign == '-'));
+}
+
+void prompt_gen(std::string_view text) {
+  const auto test = apps::parse_prompt_gen(text);
+  if (!good(test)) return;
+  require(test->n_prompt > 0 || test->n_gen > 0);
+  const auto again = apps::parse_prompt_gen(fmt::format("{},{}", test->n_prompt, test->n_gen));
+  require(again && again->n_prompt == test->n_prompt && again->n_gen == test->n_gen);
+}
+
+void sampling_order(const std::string& text) {
+  apps::SamplingOptions options;
+  options.sampler.order = text;
+  options.stops = {text};
+  options.sampler.dry_sequence_breakers = {text};
+  (void)good(apps::generate_settings(options));
+  require(apps::without_escapes(text).size() <= text.size());
+}
+
+// A whole command line, a flag or value in each line of the text.
+void command_line(std::string_view text) {
+  static CLI::App* const app = [] {
+    log::set_level(log::Level::kError);  // no warning for each ignored flag
+    static CLI::App made("test");
+    static apps::ModelOptions model;
+    static apps::SamplingOptions sampling;
+    CLI::App* command = made.add_subcommand("run", "");
+    apps::add_model_options(*command, model);
+    apps::add_sampling_options(*command, sampling);
+    apps::settle_flags(made);
+    return &made;
+  }();
+  std::vector<std::string> arguments = {"run"};
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    arguments.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const auto line = apps::spell_out_flags(*app, arguments);
+  if (!good(line)) return;
+  try {
+    app->parse(std::vector<std::string>(line->arguments.rbegin(), line->arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    require(!apps::explain_usage_error(*app, error, *line).empty());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0 || size > 4096) return 0;
+  const std::string text(data + 1, data + size);
+  switch (data[0] % 7) {
+    case 0:
+      bias(text);
+      break;
+    case 1:
+      prompt_gen(text);
+      break;
+    case 2:
+      sampling_order(text);
+      break;
+    case 3:
+      if (const auto type = apps::parse_kv_type(text); good(type)) {
+        require(apps::parse_kv_type(apps::kv_type_name(*type)).has_value());
+      }
+      break;
+    case 4:
+      (void)good(apps::parse_bench_format(text));
+      break;
+    case 5:
+      if (const auto rule = apps::parse_type_rule(text); good(rule)) {
+        require(!rule->pattern.empty());
+      }
+      break;
+    default:
+      command_line(text);
+  }
+  return 0;
+}
