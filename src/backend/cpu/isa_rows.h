@@ -40,18 +40,16 @@ struct TileJob {
   return dword;
 }
 
-// Prefetches from far away into the second-level and from near by into the first-level cache, for
-// kBytes of weights. The arithmetic fills the out-of-order window, so the hardware's own
-// prefetchers see too little; past the end of the weights a prefetch does nothing.
+// Prefetches kBytes of weights into the first-level cache, well ahead of their use. The arithmetic
+// fills the out-of-order window, so the hardware's own prefetchers see too little; past the end of
+// the weights a prefetch does nothing.
 template <size_t kBytes>
 [[gnu::always_inline]] inline void prefetch_weights(const void* at) {
-  constexpr size_t kFar = 8192;
-  constexpr size_t kNear = 1536;
+  constexpr size_t kAhead = 6144;
   const auto* bytes = static_cast<const char*>(at);
 #pragma GCC unroll 64
   for (size_t line = 0; line < kBytes; line += 64) {
-    __builtin_prefetch(bytes + kFar + line, 0, 2);
-    __builtin_prefetch(bytes + kNear + line, 0, 3);
+    __builtin_prefetch(bytes + kAhead + line, 0, 3);
   }
 }
 

@@ -1,9 +1,8 @@
 // godwit_matvec_bench [filter [decode]]: every kernel of the table that this processor can run and
 // whose name contains `filter` (without one: all but the generic ones). Decode in GB/s of packed
-// weights over more rows than any cache holds, and, in percent of the read bandwidth measured just
-// before, the best; prefill of 512 tokens in G multiply-adds/s unless `decode` is given. As many
-// threads as processors; median and best of several rounds, since other programs may share the
-// machine. Results are not verified here: godwit_backend_cpu_test does.
+// weights over more rows than any cache holds, beside the read bandwidth measured in the same
+// rounds; prefill of 512 tokens in G multiply-adds/s unless `decode` is given. As many threads as
+// processors. Results are not verified here: godwit_backend_cpu_test does.
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -24,7 +23,7 @@ namespace godwit::cpu {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1600} << 20;
-constexpr int kRounds = 5;
+constexpr int kRounds = 7;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -32,36 +31,31 @@ double seconds_now() {
 
 size_t thread_count() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-struct Timing {
-  double median;  // seconds
-  double best;
-};
-
 // Seconds of body(thread) on all threads at once.
 template <class Body>
-Timing time_threads(Body body) {
+double time_once(Body body) {
   const size_t n = thread_count();
-  std::vector<double> times;
-  for (int round = 0; round < kRounds; ++round) {
-    std::atomic<size_t> ready = 0;
-    std::vector<double> begin(n);
-    std::vector<double> end(n);
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < n; ++i) {
-      threads.emplace_back([&, i] {
-        ++ready;
-        while (ready.load() < n) {
-        }
-        begin[i] = seconds_now();
-        body(i);
-        end[i] = seconds_now();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    times.push_back(std::ranges::max(end) - std::ranges::min(begin));
+  std::atomic<size_t> ready = 0;
+  std::vector<double> begin(n);
+  std::vector<double> end(n);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < n; ++i) {
+    threads.emplace_back([&, i] {
+      ++ready;
+      while (ready.load() < n) {
+      }
+      begin[i] = seconds_now();
+      body(i);
+      end[i] = seconds_now();
+    });
   }
-  std::ranges::sort(times);
-  return {times[times.size() / 2], times.front()};
+  for (std::thread& thread : threads) thread.join();
+  return std::ranges::max(end) - std::ranges::min(begin);
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
 }
 
 std::byte* huge_buffer(size_t n_bytes) {
@@ -75,10 +69,7 @@ template <bool kPrefetch>
 uint64_t read_all(const std::byte* bytes, size_t n) {
   uint64_t sums[8] = {};
   for (size_t i = 0; i + 64 <= n; i += 64) {
-    if constexpr (kPrefetch) {
-      __builtin_prefetch(bytes + i + 8192, 0, 2);
-      __builtin_prefetch(bytes + i + 1536, 0, 3);
-    }
+    if constexpr (kPrefetch) __builtin_prefetch(bytes + i + 6144, 0, 3);
     for (size_t k = 0; k < 8; ++k) {
       uint64_t word = 0;
       std::memcpy(&word, bytes + i + 8 * k, 8);
@@ -90,23 +81,15 @@ uint64_t read_all(const std::byte* bytes, size_t n) {
   return sum;
 }
 
-template <bool kPrefetch>
+// GB/s of reading the whole buffer once, the better of two ways.
 double read_gbps(const std::byte* buffer) {
   const size_t part = kBufferBytes / thread_count() / 64 * 64;
   std::atomic<uint64_t> sink = 0;
-  const Timing t =
-      time_threads([&](size_t i) { sink += read_all<kPrefetch>(buffer + i * part, part); });
-  return static_cast<double>(part * thread_count()) / t.best * 1e-9;
-}
-
-struct Rate {
-  double median;  // 1e9 per second
-  double best;
-};
-
-Rate rate(size_t count, const Timing& t) {
-  const double giga = static_cast<double>(count) * 1e-9;
-  return {giga / t.median, giga / t.best};
+  const double plain =
+      time_once([&](size_t i) { sink += read_all<false>(buffer + i * part, part); });
+  const double ahead =
+      time_once([&](size_t i) { sink += read_all<true>(buffer + i * part, part); });
+  return static_cast<double>(part * thread_count()) / std::min(plain, ahead) * 1e-9;
 }
 
 struct Input {
@@ -163,38 +146,57 @@ void run_part(const MatVecKernel& kernel, MatVecArgs args, size_t thread) {
   if (args.row_begin < args.row_end) kernel.run(args);
 }
 
-Rate decode_gbps(const MatVecKernel& kernel, size_t cols, size_t n_tokens, std::byte* buffer,
-                 size_t rows) {
-  const Input input(kernel.activation, n_tokens, cols, kernel.isa);
+struct Decode {
+  double gbps = 0;       // best
+  double read_gbps = 0;  // best of the reads between
+  double share = 0;      // median of the rounds' quotients: what else runs here slows both
+};
+
+Decode bench_decode(const MatVecKernel& kernel, size_t n_tokens, std::byte* buffer) {
+  constexpr size_t kCols = 4096;
+  const size_t rows = fill_rows(kernel.type, kCols, buffer);
+  const Input input(kernel.activation, n_tokens, kCols, kernel.isa);
   std::vector<float> y;
-  const MatVecArgs args = args_of(buffer, rows, cols, input, n_tokens, y);
-  const Timing t = time_threads([&](size_t thread) { run_part(kernel, args, thread); });
-  const size_t bytes = rows * find_packing(kernel.type)->packed_row_bytes(cols);
-  return rate(bytes, t);
+  const MatVecArgs args = args_of(buffer, rows, kCols, input, n_tokens, y);
+  const auto bytes = static_cast<double>(rows * find_packing(kernel.type)->packed_row_bytes(kCols));
+  Decode result;
+  std::vector<double> shares;
+  for (int round = 0; round < kRounds; ++round) {
+    const double read = read_gbps(buffer);
+    const double s = time_once([&](size_t thread) { run_part(kernel, args, thread); });
+    const double gbps = bytes / s * 1e-9;
+    result.gbps = std::max(result.gbps, gbps);
+    result.read_gbps = std::max(result.read_gbps, read);
+    shares.push_back(gbps / read);
+  }
+  result.share = median(shares);
+  return result;
 }
 
-Rate prefill_gmacs(const MatVecKernel& kernel, size_t rows, size_t cols, std::byte* buffer) {
+// Best G multiply-adds/s over 512 tokens.
+double bench_prefill(const MatVecKernel& kernel, size_t rows, size_t cols, std::byte* buffer) {
   constexpr size_t kTokens = 512;
+  fill_rows(kernel.type, cols, buffer);
   const Input input(kernel.activation, kTokens, cols, kernel.isa);
   std::vector<float> y;
   const MatVecArgs args = args_of(buffer, rows, cols, input, kTokens, y);
-  const Timing t = time_threads([&](size_t thread) { run_part(kernel, args, thread); });
-  return rate(rows * cols * kTokens, t);
+  double best = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const double s = time_once([&](size_t thread) { run_part(kernel, args, thread); });
+    best = std::max(best, static_cast<double>(rows * cols * kTokens) / s * 1e-9);
+  }
+  return best;
 }
 
-void bench_kernel(const MatVecKernel& kernel, std::byte* buffer, double peak, bool prefill) {
-  constexpr size_t kCols = 4096;
-  const size_t rows = fill_rows(kernel.type, kCols, buffer);
-  const Rate one = decode_gbps(kernel, kCols, 1, buffer, rows);
-  const Rate four = decode_gbps(kernel, kCols, 4, buffer, rows);
-  fmt::print("{:<16} {:6.2f} {:6.2f} {:6.1f} | {:6.2f} {:6.2f}", kernel.name, one.median, one.best,
-             100 * one.best / peak, four.median, four.best);
+void bench_kernel(const MatVecKernel& kernel, std::byte* buffer, bool prefill) {
+  const Decode one = bench_decode(kernel, 1, buffer);
+  const Decode four = bench_decode(kernel, 4, buffer);
+  fmt::print("{:<16} {:6.2f} of {:6.2f} GB/s, median {:5.1f} % | 4 tokens {:6.2f} GB/s, {:5.1f} %",
+             kernel.name, one.gbps, one.read_gbps, 100 * one.share, four.gbps, 100 * four.share);
   if (prefill) {
-    fill_rows(kernel.type, 2048, buffer);
-    const Rate small = prefill_gmacs(kernel, 2048, 2048, buffer);
-    const Rate large = prefill_gmacs(kernel, 8192, 2048, buffer);
-    fmt::print(" | {:7.1f} {:7.1f} | {:7.1f} {:7.1f}", small.median, small.best, large.median,
-               large.best);
+    fmt::print(" | 512 tokens {:6.1f} (2048x2048) {:6.1f} (8192x2048) Gmac/s",
+               bench_prefill(kernel, 2048, 2048, buffer),
+               bench_prefill(kernel, 8192, 2048, buffer));
   }
   fmt::print("\n");
   std::fflush(stdout);
@@ -208,15 +210,12 @@ int run_bench(int argc, char** argv) {
   const bool prefill = argc <= 2 || std::string_view(argv[2]) != "decode";
   std::byte* buffer = huge_buffer(kBufferBytes);
   std::memset(buffer, 1, kBufferBytes);
-  const double peak = std::max(read_gbps<false>(buffer), read_gbps<true>(buffer));
-  fmt::print("{}, {} threads, read {:.2f} GB/s\n", processor_name(), thread_count(), peak);
-  fmt::print("kernel           1 token: GB/s median, best, % of read | 4 tokens: median, best");
-  fmt::print("{}\n", prefill ? " | 512 tokens, 2048x2048: Gmac/s median, best | 8192x2048" : "");
+  fmt::print("{}, {} threads\n", processor_name(), thread_count());
   for (const MatVecKernel& kernel : matvec_kernels()) {
     if (kernel.isa > detected_isa()) continue;
     if (kernel.name.find(filter) == std::string_view::npos) continue;
     if (filter.empty() && kernel.isa == Isa::kGeneric) continue;
-    bench_kernel(kernel, buffer, peak, prefill);
+    bench_kernel(kernel, buffer, prefill);
   }
   return 0;
 }
