@@ -97,7 +97,7 @@ std::filesystem::path write_tiny(const testing::TemporaryFolder& folder, TensorT
 
 std::unique_ptr<Engine> load(const std::filesystem::path& path, EngineSettings settings) {
   settings.model = path;
-  settings.n_threads = 2;
+  if (settings.n_threads == 0) settings.n_threads = 2;
   Result<std::unique_ptr<Engine>> engine = Engine::load(settings, {});
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
@@ -146,6 +146,15 @@ TEST_P(EngineOfType, GivesTheSameBitsForEveryGroupingIntoCalls) {
     ASSERT_TRUE(session->set_prompt(tokens, {}));
     if (expected.empty()) expected = logits_of(*session);
     EXPECT_TRUE(same_bits(logits_of(*session), expected)) << "chunks of " << chunk;
+  }
+  for (const size_t n_threads : {size_t{1}, size_t{3}, size_t{8}}) {
+    EngineSettings settings = with_chunk(100);
+    settings.n_threads = n_threads;
+    const auto engine = load(path, settings);
+    Result<Session> session = engine->new_session();
+    ASSERT_TRUE(session);
+    ASSERT_TRUE(session->set_prompt(tokens, {}));
+    EXPECT_TRUE(same_bits(logits_of(*session), expected)) << n_threads << " threads";
   }
   // Partly as a prompt, partly appended, as generation does.
   const auto engine = load(path, {});

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/activation_kernels.h"
@@ -50,6 +51,31 @@ QuantizeRow find_quantizer(ActivationKind kind, Isa isa) {
   return nullptr;
 }
 
+// Columns whose leftovers are held at a time: whole blocks of either kind.
+constexpr size_t kPiece = 256;
+
+QuantizedRow row_of(const Activations& layout, size_t t) {
+  return {layout.q + t * layout.q_stride, layout.scales + t * layout.scale_stride,
+          layout.sums + t * layout.sum_stride};
+}
+
+// The part of a row from column `c` on, a multiple of kPiece.
+QuantizedRow from_column(const QuantizedRow& row, ActivationKind kind, size_t c) {
+  if (kind == ActivationKind::kQ8Block32)
+    return {row.q + c, row.scales + c / 32, row.sums + c / 32};
+  return {row.q + c, row.scales + c / 256, row.sums + c / 256 * kSumWordsPerBlock256};
+}
+
+// rest = x - scale * q. Product and difference round separately, the same way on every machine.
+void leftover(const float* x, const QuantizedRow& rounded, size_t block, size_t cols, float* rest) {
+  for (size_t b = 0; b < cols / block; ++b) {
+    const float scale = rounded.scales[b];
+    for (size_t i = b * block; i < (b + 1) * block; ++i) {
+      rest[i] = x[i] - scale * static_cast<float>(rounded.q[i]);
+    }
+  }
+}
+
 }  // namespace
 
 size_t activation_bytes(ActivationKind kind, size_t n_tokens, size_t cols) {
@@ -85,9 +111,25 @@ void quantize_activations(ActivationKind kind, const Activations& layout, const 
   check(cols % (kind == ActivationKind::kQ8Block32 ? 32 : 256) == 0, "columns not whole blocks");
   const QuantizeRow quantize = find_quantizer(kind, isa);
   for (size_t t = tokens.begin; t < tokens.end; ++t) {
-    quantize(x + t * x_stride, cols,
-             {layout.q + t * layout.q_stride, layout.scales + t * layout.scale_stride,
-              layout.sums + t * layout.sum_stride});
+    quantize(x + t * x_stride, cols, row_of(layout, t));
+  }
+}
+
+void quantize_planes(ActivationKind kind, const Activations& layout, const float* x,
+                     size_t x_stride, size_t n_tokens, size_t cols, TokenRange tokens, Isa isa) {
+  quantize_activations(kind, layout, x, x_stride, cols, tokens, isa);
+  if (kind == ActivationKind::kF32) return;
+  const size_t block = kind == ActivationKind::kQ8Block32 ? 32 : 256;
+  const QuantizeRow quantize = find_quantizer(kind, isa);
+  alignas(kLine) float rest[kPiece];
+  for (size_t t = tokens.begin; t < tokens.end; ++t) {
+    const QuantizedRow first = row_of(layout, t);
+    const QuantizedRow second = row_of(layout, n_tokens + t);
+    for (size_t c = 0; c < cols; c += kPiece) {
+      const size_t n = std::min(kPiece, cols - c);
+      leftover(x + t * x_stride + c, from_column(first, kind, c), block, n, rest);
+      quantize(rest, n, from_column(second, kind, c));
+    }
   }
 }
 

@@ -164,5 +164,35 @@ TEST(Activation, LaysTokensOutOnCacheLines) {
   }
 }
 
+TEST(ActivationPlanes, LeaveOnePartIn127Times254AndAgreeOnEveryIsa) {
+  constexpr size_t kTokens = 3;
+  constexpr size_t kCols = 768;
+  const std::vector<float> x = random_row(kTokens * kCols, 12, 2.0);
+  for (const ActivationKind kind : kKinds) {
+    std::vector<float> expected;
+    for (const Isa isa : available_isas()) {
+      testing::GuardedBuffer buffer(activation_bytes(kind, 2 * kTokens, kCols));
+      const Activations a =
+          layout_activations(kind, x.data(), kCols, 2 * kTokens, kCols, buffer.bytes());
+      quantize_planes(kind, a, x.data(), kCols, kTokens, kCols, {0, kTokens}, isa);
+      std::vector<float> found;
+      for (size_t t = 0; t < kTokens; ++t) {
+        for (size_t c = 0; c < kCols; ++c) {
+          const auto plane = [&](size_t row) {
+            return a.scales[row * a.scale_stride + c / block_of(kind)] *
+                   static_cast<float>(a.q[row * a.q_stride + c]);
+          };
+          const float both = plane(t) + plane(kTokens + t);
+          const float step = a.scales[t * a.scale_stride + c / block_of(kind)] / 254.0f;
+          EXPECT_LE(std::fabs(x[t * kCols + c] - both), 0.501f * step) << t << ' ' << c;
+          found.push_back(both);
+        }
+      }
+      if (expected.empty()) expected = found;
+      EXPECT_EQ(found, expected) << isa_name(isa);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace godwit::cpu

@@ -45,11 +45,24 @@ class Carver {
 };
 
 InputArea carve_input(Carver& carver, size_t rows, size_t width) {
-  return {
-      .normed = carver.take(rows * round_up(width, 16) * sizeof(float)),
-      .q8_32 = carver.take(activation_bytes(ActivationKind::kQ8Block32, rows, round_up(width, 32))),
-      .q8_256 =
-          carver.take(activation_bytes(ActivationKind::kQ8Block256, rows, round_up(width, 256)))};
+  const auto planes = [&](ActivationKind kind, size_t block) {
+    return carver.take(
+        activation_bytes(kind, activation_planes(kind) * rows, round_up(width, block)));
+  };
+  return {.normed = carver.take(rows * round_up(width, 16) * sizeof(float)),
+          .q8_32 = planes(ActivationKind::kQ8Block32, 32),
+          .q8_256 = planes(ActivationKind::kQ8Block256, 256)};
+}
+
+// y of two planes over one thread's rows, for the widest matrix of the layers or the output.
+uint64_t plane_sum_bytes(const Program& program, const ContextSettings& settings, size_t widest,
+                         size_t n_threads) {
+  const auto share = [&](size_t rows) {
+    return div_up(div_up(rows, kTileRows), n_threads) * kTileRows;
+  };
+  return 2 * sizeof(float) *
+         std::max(settings.max_rows * share(widest),
+                  settings.max_logit_rows * share(program.n_vocab));
 }
 
 uint64_t attention_bytes(const Program& program, const ContextSettings& settings,
@@ -104,10 +117,17 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
   const size_t widest = widest_buffer(program);
   const InputArea shared = carve_input(carver, settings.max_rows, widest);
   std::vector<InputArea> own;
+  own.reserve(n_threads);
   for (size_t i = 0; i < n_threads; ++i) own.push_back(carve_input(carver, 1, widest));
   const BufferView gate = carver.take_floats(settings.max_rows, widest);
+  std::vector<std::span<std::byte>> plane_sums;
+  plane_sums.reserve(n_threads);
+  for (size_t i = 0; i < n_threads; ++i) {
+    plane_sums.push_back(carver.take(plane_sum_bytes(program, settings, widest, n_threads)));
+  }
   const BufferView turned_q = carver.take_floats(settings.max_rows, widest);
   std::vector<BufferView> angles;
+  angles.reserve(program.ropes.size());
   for (const program::Rope& rope : program.ropes) {
     angles.push_back(carver.take_floats(settings.max_rows, rope.n_rot));
   }
@@ -120,6 +140,7 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
     context->shared_input = shared;
     context->own_inputs = std::move(own);
     context->gate = gate;
+    context->plane_sums = std::move(plane_sums);
     context->turned_q = turned_q;
     context->angles = std::move(angles);
     context->attention = attention;

@@ -26,8 +26,8 @@ struct BufferView {
 // Where one step's input lies after the norm, and rounded to 8 bits; for `rows` rows.
 struct InputArea {
   std::span<std::byte> normed;  // [rows, widest input] f32
-  std::span<std::byte> q8_32;   // activation_bytes(kQ8Block32, rows, widest input)
-  std::span<std::byte> q8_256;  // activation_bytes(kQ8Block256, rows, widest input)
+  std::span<std::byte> q8_32;   // both planes as kQ8Block32
+  std::span<std::byte> q8_256;  // both planes as kQ8Block256
 };
 
 class Context {
@@ -44,9 +44,10 @@ class Context {
   InputArea shared_input;             // max_rows rows, filled by all threads
   std::vector<InputArea> own_inputs;  // per thread, one row
   BufferView gate;                    // [max_rows, widest buffer]: gate, projections to be added
-  BufferView turned_q;                // [max_rows, widest buffer]: queries after RoPE
-  std::vector<BufferView> angles;     // indexed by RopeRef: [max_rows, n_rot] cosines, sines
-  std::span<std::byte> attention;     // work area of attention.h
+  std::vector<std::span<std::byte>> plane_sums;  // per thread: [2 * rows, its rows of a weight] f32
+  BufferView turned_q;                           // [max_rows, widest buffer]: queries after RoPE
+  std::vector<BufferView> angles;  // indexed by RopeRef: [max_rows, n_rot] cosines, sines
+  std::span<std::byte> attention;  // work area of attention.h
 
   // Of the last run.
   size_t n_rows = 0;

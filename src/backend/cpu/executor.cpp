@@ -130,8 +130,9 @@ class Walker {
     }
 
     const auto round = [&](ActivationKind kind, std::span<std::byte> scratch) {
-      const Activations layout = layout_activations(kind, x, stride, n, cols, scratch);
-      quantize_activations(kind, layout, x, stride, cols, {rows.begin, rows.end}, call_.isa);
+      const Activations layout =
+          layout_activations(kind, x, stride, activation_planes(kind) * n, cols, scratch);
+      quantize_planes(kind, layout, x, stride, n, cols, {rows.begin, rows.end}, call_.isa);
       return layout;
     };
     Input input{.f32 = layout_activations(ActivationKind::kF32, x, stride, n, cols, {}),
@@ -153,15 +154,32 @@ class Walker {
     const PackedWeights::Matrix& matrix = call_.weights.matrix(weight);
     const Share mine = my_rows(weight);
     if (mine.begin == mine.end) return;
-    matrix.kernel->run({.weights = matrix.packed,
-                        .rows = weight.rows,
+    const ActivationKind kind = matrix.kernel->activation;
+    const size_t n_mine = mine.end - mine.begin;
+    const size_t planes = activation_planes(kind);
+    // The rows of this thread as a matrix of their own; y of two planes needs a place to meet.
+    const BufferView sums =
+        planes == 1
+            ? BufferView{.data = y.data + mine.begin, .width = n_mine, .stride = y.stride}
+            : BufferView{.data = reinterpret_cast<float*>(context_.plane_sums[thread_].data()),
+                         .width = n_mine,
+                         .stride = round_up(n_mine, kTileRows)};
+    matrix.kernel->run({.weights = matrix.packed + mine.begin * matrix.packed_row_bytes,
+                        .rows = n_mine,
                         .cols = weight.cols,
-                        .row_begin = mine.begin,
-                        .row_end = mine.end,
-                        .x = input.form(matrix.kernel->activation),
-                        .n_tokens = input.n_rows,
-                        .y = y.data,
-                        .y_stride = y.stride});
+                        .row_begin = 0,
+                        .row_end = n_mine,
+                        .x = input.form(kind),
+                        .n_tokens = planes * input.n_rows,
+                        .y = sums.data,
+                        .y_stride = sums.stride});
+    if (planes == 1) return;
+    for (size_t t = 0; t < input.n_rows; ++t) {
+      const float* const first = sums.row(t);
+      const float* const second = sums.row(input.n_rows + t);
+      float* const out = y.row(t) + mine.begin;
+      for (size_t r = 0; r < n_mine; ++r) out[r] = first[r] + second[r];
+    }
   }
 
   // y[mine] += bias[mine], every row of the call.

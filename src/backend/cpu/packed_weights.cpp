@@ -92,7 +92,9 @@ Status PackedWeights::pack(const Program& program,
                        weight.cols, at + r * packed_row);
         }
       });
-      matrices_[i] = {.packed = at, .kernel = find_matvec_kernel(weight.type, isa)};
+      matrices_[i] = {.packed = at,
+                      .kernel = find_matvec_kernel(weight.type, isa),
+                      .packed_row_bytes = packed_row};
     }
     at += packed_bytes(weight, uses[i]);
     if (progress) progress("loading", static_cast<uint64_t>(at - arena_.data()), *bytes);

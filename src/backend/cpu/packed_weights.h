@@ -29,6 +29,7 @@ class PackedWeights {
   struct Matrix {
     const std::byte* packed = nullptr;
     const MatVecKernel* kernel = nullptr;
+    size_t packed_row_bytes = 0;
   };
   [[nodiscard]] const Matrix& matrix(const program::WeightRef& ref) const {
     return matrices_[ref.id];

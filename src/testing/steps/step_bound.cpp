@@ -86,7 +86,7 @@ class Bounder {
     return out;
   }
 
-  // The rounding scale of each value, 0 where the backend does not round.
+  // The scale of the second plane for each value, 0 where the backend does not round.
   static Values scales(const Values& x, size_t block) {
     Values s(x.size(), 0.0);
     if (block == 0) return s;
@@ -94,7 +94,7 @@ class Bounder {
       const size_t end = std::min(x.size(), begin + block);
       double highest = 0;
       for (size_t i = begin; i < end; ++i) highest = std::max(highest, std::abs(x[i]));
-      for (size_t i = begin; i < end; ++i) s[i] = highest / 127.0;
+      for (size_t i = begin; i < end; ++i) s[i] = highest / (127.0 * 254.0);
     }
     return s;
   }

@@ -1,8 +1,9 @@
 // How far a backend's step may lie from the oracle's, output by output, derived from the step's own
 // weights and inputs rather than chosen:
-//   8-bit activations: x is rounded at scale s = max|x| / 127 of its block, an error of variance
-//   s^2 / 12 per value; y = W x then errs by sigma = sqrt(sum w^2 s^2 / 12), and eight sigma bound
-//   it for all practical purposes (never more than the worst case, sum |w| s / 2);
+//   activations in two planes of 8 bits: x is rounded at scale s = max|x| / 127 of its block and
+//   what is left, at most s / 2, at s / 254: an error of variance (s / 254)^2 / 12 per value at
+//   most; y = W x then errs by its sigma, and eight sigma bound it for all practical purposes
+//   (never more than the worst case, sum |w| s / 508);
 //   float arithmetic: 2e-5 of sum |w x|.
 // The step check of `godwit check` compares with it.
 #pragma once
