@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/random.h"
 #include "os/memory.h"
 #include "os/thread_pool.h"
 
@@ -39,7 +40,14 @@ Result<double> measure_read_bandwidth_gbps(size_t n_threads) {
   std::byte* const data = buffer->data();
   ThreadPool pool(n_threads);
   const size_t part = kBufferBytes / n_threads / kLine * kLine;
-  pool.run([&](size_t thread) { std::memset(data + thread * part, 1, part); });
+  // Pages that differ: equal ones may be one page to the machine below a virtual one.
+  pool.run([&](size_t thread) {
+    RandomStream random(thread);
+    for (size_t i = 0; i < part; i += sizeof(uint64_t)) {
+      const uint64_t word = random.bits();
+      std::memcpy(data + thread * part + i, &word, sizeof word);
+    }
+  });
 
   double best = 0;
   std::atomic<uint64_t> sink{0};
