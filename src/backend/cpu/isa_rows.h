@@ -45,7 +45,7 @@ struct TileJob {
 // the weights a prefetch does nothing.
 template <size_t kBytes>
 [[gnu::always_inline]] inline void prefetch_weights(const void* at) {
-  constexpr size_t kAhead = 6144;
+  constexpr size_t kAhead = 8192;
   const auto* bytes = static_cast<const char*>(at);
 #pragma GCC unroll 64
   for (size_t line = 0; line < kBytes; line += 64) {
@@ -111,7 +111,8 @@ inline void run_rows(const MatVecArgs& args) {
     const Activations x = skip_tokens(args.x, first);
     size_t step = kTileRows;
     if constexpr (requires { Kernel::kPairTokens; }) {
-      if (n_tokens >= Kernel::kPairTokens) step = 2 * kTileRows;
+      // For a few tokens one pass over the weights counts for more.
+      if (n_tokens >= 4 * Kernel::kPairTokens) step = 2 * kTileRows;
     }
     for (size_t row = args.row_begin; row < args.row_end; row += step) {
       run_tiles<Kernel, kGroups...>({.weights = args.weights + row / kTileRows * tile_bytes,

@@ -69,7 +69,7 @@ template <bool kPrefetch>
 uint64_t read_all(const std::byte* bytes, size_t n) {
   uint64_t sums[8] = {};
   for (size_t i = 0; i + 64 <= n; i += 64) {
-    if constexpr (kPrefetch) __builtin_prefetch(bytes + i + 6144, 0, 3);
+    if constexpr (kPrefetch) __builtin_prefetch(bytes + i + 8192, 0, 3);
     for (size_t k = 0; k < 8; ++k) {
       uint64_t word = 0;
       std::memcpy(&word, bytes + i + 8 * k, 8);

@@ -3,8 +3,8 @@
 // Preconditions: those of MatVecArgs; the caller guarantees them.
 // Bytes moved: rows * cols * (4 or 2) of weights, once per chunk of tokens.
 //   Floor = bytes / read bandwidth; measured: docs/BENCHMARKS.md.
-// Work split: a lane is a row; F32 16 rows by up to 6 tokens, the others 32 rows by 3 tokens at a
-//   time (16 by 1 or 2 for the rest); four partial sums each, 24 accumulators.
+// Work split: a lane is a row; 16 rows by up to 6 tokens, or, F16 and BF16 from 12 tokens on, 32
+//   rows by 3 tokens at a time; four partial sums each, 24 accumulators.
 // Arithmetic: exact; f32 accumulators, fma.
 // Reference: matvec_float_generic.cpp.
 // Tried and rejected: 16 rows by 6 tokens for F16, BF16: 26.4 instead of 29.5 multiply-adds per
@@ -138,7 +138,7 @@ struct PairedColumns : Columns<Type> {
 }  // namespace
 
 void matvec_f32(const MatVecArgs& args) { run_rows<Columns<F32>, 6, 4, 2, 1>(args); }
-void matvec_f16(const MatVecArgs& args) { run_rows<PairedColumns<F16>, 2, 1>(args); }
-void matvec_bf16(const MatVecArgs& args) { run_rows<PairedColumns<BF16>, 2, 1>(args); }
+void matvec_f16(const MatVecArgs& args) { run_rows<PairedColumns<F16>, 6, 4, 2, 1>(args); }
+void matvec_bf16(const MatVecArgs& args) { run_rows<PairedColumns<BF16>, 6, 4, 2, 1>(args); }
 
 }  // namespace godwit::cpu::avx512vnni
