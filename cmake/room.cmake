@@ -35,8 +35,6 @@ function(godwit_room name)
     add_executable(godwit_${name}_test ${tests})
     target_link_libraries(godwit_${name}_test PRIVATE godwit_${name} godwit_warnings
       ${ARG_TEST_ROOMS} ${ARG_TEST_LIBS} GTest::gtest GTest::gtest_main)
-    target_compile_definitions(godwit_${name}_test PRIVATE
-      GODWIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     gtest_discover_tests(godwit_${name}_test DISCOVERY_TIMEOUT 60
       PROPERTIES TIMEOUT 300 LABELS unit)
   endif()

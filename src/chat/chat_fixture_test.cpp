@@ -1,4 +1,5 @@
 #include "chat/chat_fixture.h"
+#include "testing/source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ std::filesystem::path folder() {
   if (const char* other = std::getenv("GODWIT_CHAT_FIXTURES")) {
     return other;
   }
-  return std::filesystem::path(GODWIT_SOURCE_DIR) / "tests/fixtures/chat";
+  return testing::source_dir() / "tests/fixtures/chat";
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ std::string rendered(const std::string& source, const RenderInput& input) {
 
 namespace {
 
-class ChatFixture : public testing::Test {
+class ChatFixture : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("TZ", "UTC", 1);  // strftime_now prints local time

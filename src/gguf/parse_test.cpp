@@ -11,6 +11,7 @@
 #include "gguf/value.h"
 #include "testing/gguf_bytes.h"
 #include "testing/gguf_cases.h"
+#include "testing/source_dir.h"
 
 namespace godwit::gguf {
 namespace {
@@ -205,7 +206,7 @@ TEST(GgufTensorBytes, KnowsEveryType) {
 
 // The corpus of the fuzz target: the table above, and inputs that once were a problem.
 TEST(GgufCorpus, HoldsEveryCase) {
-  const std::filesystem::path folder = GODWIT_SOURCE_DIR "/fuzz/corpus/gguf";
+  const std::filesystem::path folder = testing::source_dir() / "fuzz/corpus/gguf";
   for (const GgufCase& c : testing::gguf_cases()) {
     std::ifstream in(folder / c.name, std::ios::binary);
     const std::string found((std::istreambuf_iterator<char>(in)), {});
@@ -217,7 +218,7 @@ TEST(GgufCorpus, HoldsEveryCase) {
 TEST(GgufCorpus, ParsesWithoutHarm) {
   size_t n_files = 0;
   for (const auto& file :
-       std::filesystem::directory_iterator(GODWIT_SOURCE_DIR "/fuzz/corpus/gguf")) {
+       std::filesystem::directory_iterator(testing::source_dir() / "fuzz/corpus/gguf")) {
     std::ifstream in(file.path(), std::ios::binary);
     const std::string content((std::istreambuf_iterator<char>(in)), {});
     const auto header = parse_tight(std::as_bytes(std::span(content)));

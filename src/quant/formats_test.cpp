@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "quant/k_scales.h"
+#include "testing/source_dir.h"
 
 namespace godwit::quant {
 namespace {
@@ -30,7 +31,8 @@ Fixture read_fixture(TensorType type) {
   std::ranges::transform(name, name.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   });
-  const std::string path = GODWIT_SOURCE_DIR "/tests/fixtures/quant/" + name + ".bin";
+  const std::filesystem::path path =
+      testing::source_dir() / "tests/fixtures/quant" / (name + ".bin");
   std::ifstream file(path, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(file), {}};
   Fixture fixture;
@@ -61,7 +63,7 @@ size_t first_difference(const float* a, const float* b, size_t n) {
   return n;
 }
 
-class EveryFormat : public testing::TestWithParam<Format> {};
+class EveryFormat : public ::testing::TestWithParam<Format> {};
 
 TEST_P(EveryFormat, DecodesTheFixtureBitForBit) {
   const Fixture fixture = read_fixture(GetParam().type);
@@ -139,8 +141,8 @@ TEST_P(EveryFormat, RandomBlocksAreAFunctionOfTheSeed) {
   EXPECT_NE(blocks(1), blocks(2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryFormat, testing::ValuesIn(formats().begin(), formats().end()),
-                         [](const testing::TestParamInfo<Format>& format) {
+INSTANTIATE_TEST_SUITE_P(Table, EveryFormat, ::testing::ValuesIn(formats().begin(), formats().end()),
+                         [](const ::testing::TestParamInfo<Format>& format) {
                            return std::string(tensor_type_name(format.param.type));
                          });
 

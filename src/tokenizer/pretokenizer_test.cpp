@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "testing/source_dir.h"
 #include "tokenizer/pattern.h"
 
 namespace godwit::tokenizer {
 namespace {
 
 nlohmann::json fixture(const std::string& name) {
-  std::ifstream in(std::string(GODWIT_SOURCE_DIR) + "/tests/fixtures/tokenizer/" + name);
+  std::ifstream in(testing::source_dir() / "tests/fixtures/tokenizer" / name);
   return nlohmann::json::parse(in);
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gguf/writer.h"
+#include "testing/source_dir.h"
 #include "testing/temporary_folder.h"
 #include "tokenizer/small_vocab.h"
 #include "tokenizer/tokenizer.h"
@@ -115,7 +116,7 @@ class SmolLm2 : public ::testing::Test {
   }
 
   static nlohmann::json fixture(const std::string& name) {
-    std::ifstream in(std::string(GODWIT_SOURCE_DIR) + "/tests/fixtures/tokenizer/" + name);
+    std::ifstream in(testing::source_dir() / "tests/fixtures/tokenizer" / name);
     return nlohmann::json::parse(in);
   }
   std::vector<int> ids(const std::string& text, Specials specials) const {

@@ -12,6 +12,7 @@
 #include "backend/registry.h"
 #include "gguf/file.h"
 #include "model/registry.h"
+#include "testing/source_dir.h"
 
 namespace godwit {
 namespace {
@@ -23,7 +24,7 @@ struct Expected {
 };
 
 std::filesystem::path fixture(const std::string& name) {
-  return std::filesystem::path(GODWIT_SOURCE_DIR) / "tests/fixtures/transformers" / name;
+  return testing::source_dir() / "tests/fixtures/transformers" / name;
 }
 
 Expected read_expected(const std::string& name) {
