@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 
 #include "apps/synth_model.h"
 #include "backend/cpu/kernel_table.h"
@@ -109,6 +110,8 @@ struct Mutant {
   std::string name;
   void (*plant)(program::Program&);
 };
+
+void PrintTo(const Mutant& mutant, std::ostream* out) { *out << mutant.name; }
 
 template <class Kind, class Change>
 void change_each(program::Program& program, Change change) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <vector>
 
 #include "backend/registry.h"
@@ -61,6 +62,10 @@ struct Case {
   std::string backend;
   size_t rows_per_call;
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.model << " on " << c.backend << ", " << c.rows_per_call << " rows";
+}
 
 class Transformers : public ::testing::TestWithParam<Case> {};
 
