@@ -141,7 +141,8 @@ TEST_P(EveryFormat, RandomBlocksAreAFunctionOfTheSeed) {
   EXPECT_NE(blocks(1), blocks(2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryFormat, ::testing::ValuesIn(formats().begin(), formats().end()),
+INSTANTIATE_TEST_SUITE_P(Table, EveryFormat,
+                         ::testing::ValuesIn(formats().begin(), formats().end()),
                          [](const ::testing::TestParamInfo<Format>& format) {
                            return std::string(tensor_type_name(format.param.type));
                          });
