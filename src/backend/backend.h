@@ -50,8 +50,8 @@ class Backend {
   // What load() and one context will take; callable before load().
   [[nodiscard]] virtual Result<MemoryNeed> memory_need(const program::Program& program,
                                                        const ContextSettings& settings) const = 0;
-  // Takes the weights (file layout, indexed like program.weights). The program must outlive the
-  // backend; the spans need not outlive the call unless the backend maps them (reference).
+  // Takes the weights (file layout, indexed like program.weights). Program and spans must outlive
+  // the backend, which may go on reading rows from the file.
   [[nodiscard]] virtual Status load(const program::Program& program,
                                     std::span<const std::span<const std::byte>> weights,
                                     const Progress& progress) = 0;

@@ -42,9 +42,9 @@ GODWIT_HOST_DEVICE inline void decode_block(const BlockQ4_K& block, float* out) 
     const KScaleMin k = unpack_k_scale(block.scales, group);
     const float scale = d * static_cast<float>(k.scale);
     const float min = dmin * static_cast<float>(k.min);
-    const uint8_t* qs = block.qs + group / 2 * 32;
+    const uint8_t* qs = block.qs + ptrdiff_t{32} * (group / 2);
     const int shift = group % 2 * 4;
-    float* group_out = out + group * kKGroupWeights;
+    float* group_out = out + ptrdiff_t{kKGroupWeights} * group;
     for (int i = 0; i < kKGroupWeights; ++i) {
       group_out[i] = scale * static_cast<float>((qs[i] >> shift) & 0x0f) - min;
     }
