@@ -42,7 +42,14 @@ std::optional<std::string> read_line(const char* prompt) {
     if (!std::getline(std::cin, line)) return std::nullopt;
     return line;
   }
-  const std::unique_ptr<char, decltype(&std::free)> line(readline(prompt), &std::free);
+  // Ctrl-C while typing gives the line up, the next one leaves through the handler. libedit ends
+  // the line without one, as for Ctrl-D.
+  InterruptGuard::forget();
+  std::unique_ptr<char, decltype(&std::free)> line(readline(prompt), &std::free);
+  if (!line && InterruptGuard::interrupted()) {
+    std::printf("\nCtrl-C again, or /quit, leaves\n");
+    line.reset(readline(prompt));
+  }
   if (!line) return std::nullopt;
   if (*line != '\0') add_history(line.get());
   return std::string(line.get());
