@@ -62,7 +62,7 @@ std::string_view processor_name() {
   static const std::string name = [] {
     std::array<unsigned, 12> words{};
     for (unsigned leaf = 0; leaf < 3; ++leaf) {
-      unsigned* const w = &words[leaf * 4];
+      unsigned* const w = &words[size_t{4} * leaf];
       if (__get_cpuid(0x80000002u + leaf, &w[0], &w[1], &w[2], &w[3]) == 0) return std::string("?");
     }
     std::array<char, 49> text{};

@@ -36,10 +36,10 @@ GODWIT_HOST_DEVICE inline void decode_block(const BlockQ6_K& block, float* out) 
   for (int group = 0; group < 8; ++group) {  // 32 weights: group = 4 h + k
     const int h = group / 4;
     const int k = group % 4;
-    const uint8_t* ql = block.ql + 64 * h + 32 * (k % 2);
-    const uint8_t* qh = block.qh + 32 * h;
-    const float scales[2] = {d * static_cast<float>(block.scales[2 * group]),
-                             d * static_cast<float>(block.scales[2 * group + 1])};
+    const uint8_t* ql = block.ql + ptrdiff_t{64} * h + ptrdiff_t{32} * (k % 2);
+    const uint8_t* qh = block.qh + ptrdiff_t{32} * h;
+    const float scales[2] = {d * static_cast<float>(block.scales[ptrdiff_t{2} * group]),
+                             d * static_cast<float>(block.scales[ptrdiff_t{2} * group + 1])};
     for (int i = 0; i < 32; ++i) {
       const int low = (ql[i] >> (4 * (k / 2))) & 0x0f;
       const int high = (qh[i] >> (2 * k)) & 3;

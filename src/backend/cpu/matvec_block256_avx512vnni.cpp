@@ -50,7 +50,7 @@ template <int kGroup, size_t kTokens, class Chunk>
     const int8_t* x = q + t * q_stride;
     __m512i dot = _mm512_setzero_si512();
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) dot = _mm512_dpbusd_epi32(dot, codes[j], broadcast4(x + 4 * j));
+    for (size_t j = 0; j < 8; ++j) dot = _mm512_dpbusd_epi32(dot, codes[j], broadcast4(x + 4 * j));
     isums[t] = _mm512_add_epi32(isums[t], _mm512_mullo_epi32(dot, scales));
   }
 }
@@ -120,7 +120,7 @@ struct Groups {
     return _mm512_and_si512(_mm512_ternarylogic_epi32(low_mask, low, high, kSelect), code_mask);
   };
 #pragma GCC unroll 2
-  for (int k = 0; k < 2; ++k) {
+  for (size_t k = 0; k < 2; ++k) {
     const __m512i high = load(chunk.high[k]);
     const __m512i even = load(chunk.low[2 * k]);
     const __m512i odd = load(chunk.low[2 * k + 1]);
@@ -134,7 +134,7 @@ struct Groups {
 [[gnu::always_inline]] inline __m512i dot16(const __m512i (&codes)[4], const int8_t* q) {
   __m512i dot = _mm512_setzero_si512();
 #pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) dot = _mm512_dpbusd_epi32(dot, codes[j], broadcast4(q + 4 * j));
+  for (size_t j = 0; j < 4; ++j) dot = _mm512_dpbusd_epi32(dot, codes[j], broadcast4(q + 4 * j));
   return dot;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/half.h"
 #include "quant/formats.h"
@@ -76,7 +77,7 @@ void attend_head(const HeadAttention& args, std::span<double> out) {
   const double* v = args.kv->v.data() + args.kv_head * head_dim;
 
   std::vector<double> weights(args.n_positions);
-  double highest = -INFINITY;
+  double highest = -std::numeric_limits<double>::infinity();
   for (size_t p = 0; p < args.n_positions; ++p) {
     double score = 0;
     for (size_t i = 0; i < head_dim; ++i) score += args.q[i] * k[p * stride + i];

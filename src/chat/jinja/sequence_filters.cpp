@@ -77,7 +77,8 @@ Value map_attribute(Runtime& runtime, const Value& input, const Arguments& argum
   std::vector<Value> out;
   for (Value& item : items_if_true(runtime.budget, input)) {
     Value found = path.follow(runtime, std::move(item));
-    out.push_back(found.is_undefined() && !p.is_absent(1) ? p.at(1) : std::move(found));
+    if (found.is_undefined() && !p.is_absent(1)) found = p.at(1);
+    out.push_back(std::move(found));
   }
   return make_iterator(runtime.budget, std::move(out));
 }

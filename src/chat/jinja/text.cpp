@@ -37,8 +37,8 @@ Text Text::as_markup(bool markup) const {
 }
 
 const std::vector<TextRange>& Text::marks() const {
-  static const std::vector<TextRange> kNone;
-  return data_ ? data_->marked.user_ranges : kNone;
+  static const std::vector<TextRange> none;
+  return data_ ? data_->marked.user_ranges : none;
 }
 
 std::size_t Text::length() const { return index_of(size()); }

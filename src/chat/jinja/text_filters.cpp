@@ -127,7 +127,7 @@ Value trim(Runtime& runtime, const Value& input, const Arguments& arguments) {
 Value truncate(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("truncate", arguments, {"length", "killwords", "end", "leeway"}, 0);
   Budget& budget = runtime.budget;
-  const Text text = to_text(budget, input);
+  Text text = to_text(budget, input);
   budget.scan(text.size());
   const Text end = p.get(2) ? p.text(2) : Text("...");
   const std::int64_t length = p.integer(0, 255);
