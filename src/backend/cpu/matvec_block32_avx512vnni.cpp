@@ -55,7 +55,7 @@ template <class Tile>
   __m512i even = _mm512_set1_epi32(-kOffset<Tile> * sum);
   __m512i odd = _mm512_setzero_si512();
 #pragma GCC unroll 4
-  for (int j = 0; j < 8; j += 2) {
+  for (size_t j = 0; j < 8; j += 2) {
     even = _mm512_dpbusd_epi32(even, codes[j], broadcast4(q + 4 * j));
     odd = _mm512_dpbusd_epi32(odd, codes[j + 1], broadcast4(q + 4 * j + 4));
   }
