@@ -16,7 +16,7 @@ struct DecodeFigures {
   double bandwidth_gbps = 0;   // measured now; 0 if that failed
 };
 
-// Measures the bandwidth, which takes a quarter of a second.
+// Measures the bandwidth, which takes a fraction of a second.
 [[nodiscard]] DecodeFigures decode_figures(const engine::Engine& engine,
                                            const engine::GenerateResult& result);
 

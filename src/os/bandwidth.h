@@ -8,7 +8,7 @@
 namespace godwit {
 
 // GB/s (10^9) that `n_threads` threads reach together over a buffer far larger than the caches:
-// the best of a few passes, about a quarter of a second in all. Errors: memory.
+// the best of a few passes, a fraction of a second in all. Errors: memory.
 [[nodiscard]] Result<double> measure_read_bandwidth_gbps(size_t n_threads);
 
 }  // namespace godwit

@@ -23,7 +23,7 @@ struct BufferView {
   [[nodiscard]] float* row(size_t i) const { return data + i * stride; }
 };
 
-// Where one step's input lies after the norm, and rounded to 8 bits; for `rows` rows.
+// Where one step's input lies after the norm, and rounded to 8-bit planes; for `rows` rows.
 struct InputArea {
   std::span<std::byte> normed;  // [rows, widest input] f32
   std::span<std::byte> q8_32;   // both planes as kQ8Block32
