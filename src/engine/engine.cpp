@@ -41,7 +41,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   if (Status s = check_settings(settings); !s) return fail(s.error());
   Result<gguf::File> file = gguf::File::open(settings.model);
   if (!file) return fail(std::move(file).error());
-  Result<model::Model> model = model::build_model(*file);
+  Result<model::Model> model = model::build_model(*file, {.n_positions = settings.n_context});
   if (!model) return fail(std::move(model).error());
   Result<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::load(*file);
   if (!tokenizer) return fail(std::move(tokenizer).error().with(settings.model.string()));

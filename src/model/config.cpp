@@ -44,6 +44,27 @@ class Reader {
     return value;
   }
 
+  std::optional<double> get_optional_positive(std::string_view name) {
+    if (file_.find(prefix_ + std::string(name)) == nullptr) return std::nullopt;
+    return get_positive(name, 1.0);
+  }
+
+  // One value per layer, as booleans or integers, or nothing where the key holds no array.
+  std::vector<bool> get_layers(std::string_view name, uint32_t n_layers) {
+    const std::string key = prefix_ + std::string(name);
+    const gguf::Value* value = file_.find(key);
+    if (value == nullptr || !std::holds_alternative<gguf::Array>(value->content)) return {};
+    const std::vector<int64_t> found = take(file_.get_ints(key)).value_or(std::vector<int64_t>{});
+    if (found.size() != n_layers) {
+      note(Error{fmt::format("'{}' has {} values, expected one per layer ({})", key, found.size(),
+                             n_layers)});
+      return {};
+    }
+    std::vector<bool> layers;
+    for (const int64_t layer : found) layers.push_back(layer != 0);
+    return layers;
+  }
+
   std::string_view get_string(std::string_view name) {
     return take(file_.get_string(prefix_ + std::string(name))).value_or(std::string_view{});
   }
@@ -88,9 +109,12 @@ RopeConfig read_rope(Reader& reader, uint32_t head_dim, uint64_t context) {
     rope.scaling = RopeScaling::kLinear;
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::kYarn;
+  } else if (scaling == "longrope") {
+    rope.scaling = RopeScaling::kLongRope;
   } else if (!scaling.empty() && scaling != "none") {
-    reader.note(Error{fmt::format("'{}rope.scaling.type' is '{}', expected none, linear or yarn",
-                                  reader.prefix(), scaling)});
+    reader.note(
+        Error{fmt::format("'{}rope.scaling.type' is '{}', expected none, linear, yarn or longrope",
+                          reader.prefix(), scaling)});
   }
   // Files older than rope.scaling.* carry the linear factor alone.
   const double old_factor = reader.get_double("rope.scale_linear", 1.0);
@@ -98,12 +122,35 @@ RopeConfig read_rope(Reader& reader, uint32_t head_dim, uint64_t context) {
   rope.factor = reader.get_positive("rope.scaling.factor", old_factor);
   rope.original_context =
       reader.get_uint("rope.scaling.original_context_length", context, 1, kMaxContext);
+  rope.attention_factor = reader.get_positive("rope.scaling.attn_factor", 1.0);
+  rope.yarn_magnitude = reader.get_optional_positive("rope.scaling.yarn_attn_factor");
   rope.yarn_ext_factor = reader.get_double("rope.scaling.yarn_ext_factor", 1.0);
-  rope.yarn_attn_factor = reader.get_positive("rope.scaling.yarn_attn_factor",
-                                              reader.get_double("rope.scaling.attn_factor", 1.0));
+  rope.yarn_log_multiplier = reader.get_double("rope.scaling.yarn_log_multiplier", 0.0);
   rope.yarn_beta_fast = reader.get_positive("rope.scaling.yarn_beta_fast", 32.0);
   rope.yarn_beta_slow = reader.get_positive("rope.scaling.yarn_beta_slow", 1.0);
   return rope;
+}
+
+SlidingWindow read_window(Reader& reader, uint32_t n_layers) {
+  SlidingWindow window;
+  window.length = reader.get_uint("attention.sliding_window", 0, 0, UINT32_MAX);
+  window.layers = reader.get_layers("attention.sliding_window_pattern", n_layers);
+  if (window.layers.empty()) {
+    window.period = static_cast<uint32_t>(
+        reader.get_uint("attention.sliding_window_pattern", 0, 0, kMaxLayers));
+  }
+  if (const auto base = reader.get_optional_positive("rope.freq_base_swa")) {
+    window.rope_base = *base;
+  }
+  return window;
+}
+
+Scales read_scales(Reader& reader) {
+  return {.embedding = reader.get_double("embedding_scale", 0.0),
+          .residual = reader.get_double("residual_scale", 0.0),
+          .attention = reader.get_double("attention.scale", 0.0),
+          .logits = reader.get_double("logit_scale", 0.0),
+          .temperature = reader.get_double("attention.temperature_scale", 0.0)};
 }
 
 }  // namespace
@@ -139,6 +186,10 @@ Result<Config> read_config(const gguf::File& file) {
                 config.architecture, value_length, config.head_dim);
   }
   config.rope = read_rope(reader, config.head_dim, config.context);
+  config.window = read_window(reader, config.n_layers);
+  config.scales = read_scales(reader);
+  config.attention_softcap = reader.get_optional_positive("attn_logit_softcapping");
+  config.logit_softcap = reader.get_optional_positive("final_logit_softcapping");
   if (!reader.status()) return fail(reader.status().error());
   return config;
 }

@@ -1,17 +1,19 @@
-// The hyper-parameters that dense Llama-family files share, read from metadata under
-// "<architecture>.": counts, dimensions, norm epsilon, RoPE. Checked for sense here, so that an
-// architecture file may multiply them without thought.
+// The hyper-parameters that dense decoders share, read from metadata under "<architecture>.":
+// counts, dimensions, norm epsilon, RoPE, windows, caps and scales. Checked for sense here, so that
+// an architecture file may multiply them without thought.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "gguf/file.h"
 
 namespace godwit::model {
 
-enum class RopeScaling : uint8_t { kNone, kLinear, kYarn };
+enum class RopeScaling : uint8_t { kNone, kLinear, kYarn, kLongRope };
 
 struct RopeConfig {
   double base = 10000.0;
@@ -19,10 +21,30 @@ struct RopeConfig {
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1.0;            // context extension factor, >= 1 in practice, > 0
   uint64_t original_context = 0;  // positions the model was trained with before extension
+  double attention_factor = 1.0;  // of sine and cosine, whatever the scaling
   double yarn_ext_factor = 1.0;
-  double yarn_attn_factor = 1.0;
+  double yarn_log_multiplier = 0.0;           // "mscale_all_dim"; 0: not given
+  std::optional<double> yarn_magnitude = {};  // in place of the one that follows from the factor
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
+};
+
+// Which layers attend to a window of positions only. Files name the layers one by one, or a period
+// (every n-th layer attends to all), or leave it to the architecture.
+struct SlidingWindow {
+  uint64_t length = 0;       // positions; 0: no layer has one
+  std::vector<bool> layers;  // [n_layers], or empty
+  uint32_t period = 0;       // 0: not given
+  double rope_base = 0.0;    // of the layers with a window; 0: not given
+};
+
+// Factors that some architectures multiply in; 0: not given.
+struct Scales {
+  double embedding = 0.0;
+  double residual = 0.0;
+  double attention = 0.0;
+  double logits = 0.0;  // a divisor
+  double temperature = 0.0;
 };
 
 struct Config {
@@ -33,9 +55,14 @@ struct Config {
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
-  uint64_t context = 0;
+  uint64_t context = 0;      // positions the model was made for
+  uint64_t n_positions = 0;  // that sequences will reach here
   float norm_epsilon = 0.0f;
   RopeConfig rope;
+  SlidingWindow window;
+  Scales scales;
+  std::optional<double> attention_softcap;
+  std::optional<double> logit_softcap;
 };
 
 // Errors: a missing or mistyped key, a value out of its range, dimensions that do not fit together.

@@ -4,7 +4,9 @@
 
 #include <array>
 
+#include "gguf/value.h"
 #include "model/arch/architectures.h"
+#include "model/out_of_scope.h"
 #include "program/validate.h"
 
 namespace godwit::model {
@@ -16,35 +18,57 @@ struct Architecture {
 };
 
 constexpr std::array kArchitectures = {
-    Architecture{"llama", build_llama},
-    Architecture{"qwen2", build_qwen2},
+    Architecture{"gemma", build_gemma},     Architecture{"gemma2", build_gemma2},
+    Architecture{"gemma3", build_gemma3},   Architecture{"granite", build_granite},
+    Architecture{"llama", build_llama},     Architecture{"mistral3", build_mistral3},
+    Architecture{"olmo2", build_olmo2},     Architecture{"phi3", build_phi3},
+    Architecture{"qwen2", build_qwen2},     Architecture{"qwen3", build_qwen3},
+    Architecture{"smollm3", build_smollm3},
 };
 
-// Tensors that would change the result if they were ignored. A llama file with routed experts is
-// a Mixtral; better refused than half-run.
-Status refuse_foreign_tensors(const gguf::File& file) {
-  for (const gguf::Tensor& tensor : file.tensors()) {
-    for (const std::string_view part : {"_exps.", "ffn_gate_inp", "attn_q_norm", "attn_sinks"}) {
-      if (tensor.name.find(part) == std::string::npos) continue;
-      return fail("tensor '{}' belongs to a variant of this architecture that Godwit does not run",
-                  tensor.name);
-    }
+// Tensors that may lie in a file without changing what it computes: tables that old converters
+// wrote out although they follow from the metadata.
+bool follows_from_metadata(std::string_view name) {
+  return name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rotary_emb.inv_freq") ||
+         name == "rope_freqs.weight";
+}
+
+// A tensor that the architecture does not read would be left out of the result: a file with routed
+// experts, sinks or another head is better refused than half-run.
+Status refuse_foreign_tensors(std::string_view architecture, const WeightFinder& weights) {
+  for (const std::string& name : weights.unused()) {
+    if (follows_from_metadata(name)) continue;
+    return fail("tensor '{}' is no part of '{}' as Godwit runs it: a variant it does not know",
+                name, architecture);
   }
   return {};
 }
 
-Result<Model> build(const Architecture& architecture, const gguf::File& file) {
-  if (Status s = refuse_foreign_tensors(file); !s) return fail(s.error());
-  const Result<Config> config = read_config(file);
+Result<Model> build(const Architecture& architecture, const gguf::File& file,
+                    const BuildSettings& settings) {
+  Result<Config> config = read_config(file);
   if (!config) return fail(config.error());
+  config->n_positions = settings.n_positions != 0 ? settings.n_positions : config->context;
   program::ProgramBuilder builder;
   WeightFinder weights(file, builder);
   architecture.build(*config, weights, builder);
   if (!weights.status()) return fail(weights.status().error());
+  if (Status s = refuse_foreign_tensors(architecture.name, weights); !s) return fail(s.error());
   builder.program().architecture = std::string(architecture.name);
   Model model{.program = std::move(builder).finish(), .weights = weights.take_spans()};
   if (Status s = program::validate(model.program); !s) return fail(s.error());
   return model;
+}
+
+Result<Model> find_and_build(const gguf::File& file, const BuildSettings& settings) {
+  const Result<std::string_view> name = file.need_string("general.architecture");
+  if (!name) return fail(name.error());
+  if (Status s = refuse_out_of_scope(file, *name); !s) return fail(s.error());
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.name == *name) return build(architecture, file, settings);
+  }
+  return fail("architecture {} is not one that Godwit runs ({})", gguf::in_quotes(*name),
+              fmt::join(architecture_names(), ", "));
 }
 
 }  // namespace
@@ -55,17 +79,10 @@ std::vector<std::string_view> architecture_names() {
   return names;
 }
 
-Result<Model> build_model(const gguf::File& file) {
-  const Result<std::string_view> name = file.need_string("general.architecture");
-  if (!name) return fail(Error(name.error()).with(file.path().string()));
-  for (const Architecture& architecture : kArchitectures) {
-    if (architecture.name != *name) continue;
-    Result<Model> model = build(architecture, file);
-    if (!model) return fail(std::move(model).error().with(file.path().string()));
-    return model;
-  }
-  return fail("{}: architecture '{}' is not one that Godwit runs ({})", file.path().string(), *name,
-              fmt::join(architecture_names(), ", "));
+Result<Model> build_model(const gguf::File& file, const BuildSettings& settings) {
+  Result<Model> model = find_and_build(file, settings);
+  if (!model) return fail(std::move(model).error().with(file.path().string()));
+  return model;
 }
 
 }  // namespace godwit::model

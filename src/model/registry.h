@@ -20,9 +20,15 @@ struct Model {
   std::vector<std::span<const std::byte>> weights;
 };
 
-// Errors: an unknown architecture (the known ones are listed), missing or ill-shaped weights,
-// unsupported types, a program that does not validate.
-[[nodiscard]] Result<Model> build_model(const gguf::File& file);
+struct BuildSettings {
+  // Positions that sequences will reach, by which LongRoPE chooses its factors; 0: the model's own
+  // context.
+  uint64_t n_positions = 0;
+};
+
+// Errors: a file that is no language model Godwit runs (which, and why not), missing, ill-shaped or
+// foreign tensors, unsupported types, a program that does not validate.
+[[nodiscard]] Result<Model> build_model(const gguf::File& file, const BuildSettings& settings = {});
 
 [[nodiscard]] std::vector<std::string_view> architecture_names();
 

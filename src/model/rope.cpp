@@ -14,24 +14,32 @@ double pair_of_turns(const RopeConfig& config, double turns) {
   return config.n_rot * std::log(wavelength) / (2 * std::log(config.base));
 }
 
+// YaRN's "mscale", over that of "mscale_all_dim".
+double yarn_magnitude(const RopeConfig& config) {
+  if (config.yarn_ext_factor == 0.0 || config.factor <= 1.0) return 1.0;
+  const double log = 0.1 * std::log(config.factor);
+  return (1.0 + log) / (1.0 + config.yarn_log_multiplier * log);
+}
+
 }  // namespace
 
 program::Rope make_rope(const RopeConfig& config, std::span<const float> factors) {
-  program::Rope rope{.n_rot = config.n_rot, .frequencies = {}, .magnitude = 1.0};
+  program::Rope rope{
+      .n_rot = config.n_rot, .frequencies = {}, .magnitude = config.attention_factor};
   double low = 0;
   double high = 0;
   if (config.scaling == RopeScaling::kYarn) {
     const double last = config.n_rot - 1;
     low = std::clamp(std::floor(pair_of_turns(config, config.yarn_beta_fast)), 0.0, last);
     high = std::clamp(std::ceil(pair_of_turns(config, config.yarn_beta_slow)), 0.0, last);
-    rope.magnitude = config.yarn_attn_factor;
-    if (config.yarn_ext_factor != 0.0) rope.magnitude *= 1.0 + 0.1 * std::log(config.factor);
+    rope.magnitude *= config.yarn_magnitude.value_or(yarn_magnitude(config));
   }
   for (uint32_t i = 0; i < config.n_rot / 2; ++i) {
     double frequency = std::pow(config.base, -2.0 * i / config.n_rot);
     if (!factors.empty()) frequency /= static_cast<double>(factors[i]);
     switch (config.scaling) {
       case RopeScaling::kNone:
+      case RopeScaling::kLongRope:  // all of it lies in `factors` and the magnitude
         break;
       case RopeScaling::kLinear:
         frequency /= config.factor;

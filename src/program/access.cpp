@@ -7,12 +7,22 @@ Access access(const Embed& s) {
   return {.reads = {}, .writes = {{s.out, s.table.cols}}, .weights = {s.table}};
 }
 
+void add(const std::optional<RmsNorm>& norm, Access& a) {
+  if (norm) a.weights.push_back(norm->weight);
+}
+
+void add(const std::optional<WeightRef>& weight, Access& a) {
+  if (weight) a.weights.push_back(*weight);
+}
+
 Access access(const NormProject& s) {
-  Access a{.reads = {{s.in, s.norm.weight.cols}}, .writes = {}, .weights = {s.norm.weight}};
+  Access a;
+  add(s.norm, a);
   for (const Projection& p : s.projections) {
+    if (a.reads.empty()) a.reads.push_back({s.in, p.weight.cols});
     a.writes.push_back({p.out, p.weight.rows});
     a.weights.push_back(p.weight);
-    if (p.bias) a.weights.push_back(*p.bias);
+    add(p.bias, a);
   }
   return a;
 }
@@ -20,29 +30,39 @@ Access access(const NormProject& s) {
 Access access(const Attend& s) {
   const uint64_t q_width = uint64_t{s.n_heads} * s.head_dim;
   const uint64_t kv_width = uint64_t{s.n_kv_heads} * s.head_dim;
-  return {.reads = {{s.q, q_width}, {s.k, kv_width}, {s.v, kv_width}},
-          .writes = {{s.out, q_width}},
-          .weights = {}};
+  Access a{.reads = {{s.q, q_width}, {s.k, kv_width}, {s.v, kv_width}},
+           .writes = {{s.out, q_width}},
+           .weights = {}};
+  add(s.q_norm, a);
+  add(s.k_norm, a);
+  return a;
 }
 
 Access access(const ProjectAdd& s) {
   Access a{.reads = {{s.in, s.weight.cols}, {s.target, s.weight.rows}},
            .writes = {{s.target, s.weight.rows}},
            .weights = {s.weight}};
-  if (s.bias) a.weights.push_back(*s.bias);
+  add(s.bias, a);
+  add(s.norm, a);
   return a;
 }
 
 Access access(const GatedUp& s) {
-  return {.reads = {{s.in, s.norm.weight.cols}},
-          .writes = {{s.out, s.up.rows}},
-          .weights = {s.norm.weight, s.gate, s.up}};
+  Access a{.reads = {{s.in, s.gate.cols}}, .writes = {{s.out, s.up.rows}}, .weights = {}};
+  add(s.norm, a);
+  a.weights.push_back(s.gate);
+  add(s.gate_bias, a);
+  a.weights.push_back(s.up);
+  add(s.up_bias, a);
+  return a;
 }
 
 Access access(const Output& s) {
-  return {.reads = {{s.in, s.norm.weight.cols}},
-          .writes = {{s.logits, s.weight.rows}},
-          .weights = {s.norm.weight, s.weight}};
+  Access a{.reads = {{s.in, s.weight.cols}},
+           .writes = {{s.logits, s.weight.rows}},
+           .weights = {s.norm.weight, s.weight}};
+  add(s.bias, a);
+  return a;
 }
 
 }  // namespace

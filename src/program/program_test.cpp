@@ -39,7 +39,7 @@ Program one_layer() {
   b.step("qkv",
          NormProject{
              .in = x,
-             .norm = {.weight = vector("norm", kDim), .epsilon = 1e-5f},
+             .norm = RmsNorm{.weight = vector("norm", kDim), .epsilon = 1e-5f},
              .projections = {{.weight = matrix("wq", 64, kDim), .bias = vector("bq", 64), .out = q},
                              {.weight = matrix("wk", 32, kDim), .bias = {}, .out = k},
                              {.weight = matrix("wv", 32, kDim), .bias = {}, .out = v}}});
@@ -57,7 +57,7 @@ Program one_layer() {
   b.step("attn_out",
          ProjectAdd{.in = attended, .weight = matrix("wo", kDim, 64), .bias = {}, .target = x});
   b.step("gated_up", GatedUp{.in = x,
-                             .norm = {.weight = vector("norm2", kDim), .epsilon = 1e-5f},
+                             .norm = RmsNorm{.weight = vector("norm2", kDim), .epsilon = 1e-5f},
                              .gate = matrix("gate", kFfn, kDim),
                              .up = matrix("up", kFfn, kDim),
                              .out = hidden});

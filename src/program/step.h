@@ -39,10 +39,11 @@ struct RopeRef {
   uint32_t value = 0;
 };
 
-// out = W[token]
+// out = scale * W[token]
 struct Embed {
   WeightRef table;  // [n_vocab, dim]
   BufferId out;     // [dim]
+  float scale = 1.0f;
 };
 
 struct RmsNorm {
@@ -52,23 +53,31 @@ struct RmsNorm {
 
 // out = W in (+ bias)
 struct Projection {
-  WeightRef weight;               // [out, dim]
-  std::optional<WeightRef> bias;  // [1, out] f32
-  BufferId out;                   // [out]
+  WeightRef weight;                    // [out, dim]
+  std::optional<WeightRef> bias = {};  // [1, out] f32
+  BufferId out;                        // [out]
 };
 
-// n = norm(in); each projection of n.
+// n = norm(in), or in itself where there is none; each projection of n.
 struct NormProject {
   BufferId in;  // [dim]
-  RmsNorm norm;
+  std::optional<RmsNorm> norm = {};
   std::vector<Projection> projections;
 };
 
 // Which dimensions of a head turn together: (2i, 2i+1), or (i, i + n_rot/2).
 enum class RopePairs : uint8_t { kAdjacent, kHalves };
 
-// Appends k and v at the row's position, then attends over positions 0 .. row's position:
-// out_h = softmax(scale * rope(q_h) . rope(K)) V. Each KV head serves n_heads / n_kv_heads heads.
+// q is multiplied by 1 + beta * ln(1 + floor(position / length)): Llama 4's attention temperature,
+// which keeps attention sharp far beyond the length a model was trained with.
+struct PositionScale {
+  double beta = 0.0;
+  uint64_t length = 0;  // positions, at least 1
+};
+
+// Appends k and v at the row's position, then attends over the row's own position and those before:
+// out_h = softmax(capped(scale * rope(norm(q_h)) . rope(norm(K)))) V. Each KV head serves
+// n_heads / n_kv_heads heads.
 struct Attend {
   BufferId q;    // [n_heads, head_dim]
   BufferId k;    // [n_kv_heads, head_dim]
@@ -81,31 +90,48 @@ struct Attend {
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   float scale = 0.0f;
+  // Weights of [1, head_dim] norm each head by itself, longer ones the heads of a row together.
+  std::optional<RmsNorm> q_norm = {};
+  std::optional<RmsNorm> k_norm = {};
+  std::optional<PositionScale> q_scale = {};
+  float softcap = 0.0f;  // s -> softcap * tanh(s / softcap); 0: none
+  uint64_t window = 0;   // sees only the last `window` positions, its own included; 0: all
 };
 
-// target += W in (+ bias)
+// target += scale * norm(W in (+ bias)); without a norm, scale * (W in (+ bias)).
 struct ProjectAdd {
-  BufferId in;                    // [cols]
-  WeightRef weight;               // [dim, cols]
-  std::optional<WeightRef> bias;  // [1, dim] f32
-  BufferId target;                // [dim]
+  BufferId in;                         // [cols]
+  WeightRef weight;                    // [dim, cols]
+  std::optional<WeightRef> bias = {};  // [1, dim] f32
+  std::optional<RmsNorm> norm = {};
+  float scale = 1.0f;
+  BufferId target;  // [dim]
 };
 
-// n = norm(in); out = silu(gate n) * (up n)
+// kGelu is the tanh form: 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))).
+enum class Activation : uint8_t { kSilu, kGelu };
+
+// n = norm(in), or in; out = activation(gate n (+ bias)) * (up n (+ bias))
 struct GatedUp {
   BufferId in;  // [dim]
-  RmsNorm norm;
-  WeightRef gate;  // [ffn, dim]
-  WeightRef up;    // [ffn, dim]
-  BufferId out;    // [ffn]
+  std::optional<RmsNorm> norm = {};
+  WeightRef gate;                           // [ffn, dim]
+  std::optional<WeightRef> gate_bias = {};  // [1, ffn] f32
+  WeightRef up;                             // [ffn, dim]
+  std::optional<WeightRef> up_bias = {};    // [1, ffn] f32
+  Activation activation = Activation::kSilu;
+  BufferId out;  // [ffn]
 };
 
-// logits = W norm(in), for the rows that want logits only.
+// logits = capped(scale * (W norm(in) (+ bias))), for the rows that want logits only.
 struct Output {
   BufferId in;  // [dim]
   RmsNorm norm;
-  WeightRef weight;  // [n_vocab, dim]; the embedding table itself when tied
-  BufferId logits;   // [n_vocab]
+  WeightRef weight;                    // [n_vocab, dim]; the embedding table itself when tied
+  std::optional<WeightRef> bias = {};  // [1, n_vocab] f32
+  float scale = 1.0f;
+  float softcap = 0.0f;  // as in Attend
+  BufferId logits;       // [n_vocab]
 };
 
 using Operation = std::variant<Embed, NormProject, Attend, ProjectAdd, GatedUp, Output>;

@@ -1,5 +1,7 @@
 #include "program/traffic.h"
 
+#include <algorithm>
+
 #include "program/access.h"
 
 namespace godwit::program {
@@ -15,9 +17,11 @@ Traffic traffic(const Embed& s, const TrafficInput& input) {
 
 Traffic traffic(const Attend& s, const TrafficInput& input) {
   const uint64_t bytes = kv_bytes({s.n_kv_heads, s.head_dim}, input.k_type, input.v_type);
-  return {.weight_bytes = 0,
-          .kv_read_bytes = bytes * input.position,
-          .kv_write_bytes = bytes * input.n_rows};
+  uint64_t norms = 0;
+  for (const WeightRef& weight : access_of(Operation(s)).weights) norms += weight_bytes(weight);
+  const uint64_t seen = s.window == 0 ? input.position : std::min(input.position, s.window - 1);
+  return {
+      .weight_bytes = norms, .kv_read_bytes = bytes * seen, .kv_write_bytes = bytes * input.n_rows};
 }
 
 // Every other kind reads its weights once.

@@ -89,6 +89,14 @@ class Validator {
     return {};
   }
 
+  Status check_norm(const std::optional<RmsNorm>& norm, uint64_t width) {
+    return norm ? check_vector(norm->weight, width) : Status{};
+  }
+
+  Status check_bias(const std::optional<WeightRef>& bias, uint64_t width) {
+    return bias ? check_vector(*bias, width) : Status{};
+  }
+
   Status check_cols(const WeightRef& ref, uint64_t cols) {
     if (ref.cols == cols) return {};
     return wrong("'{}' has {} columns, its input has {}", program_.weights[ref.id].name, ref.cols,
@@ -103,11 +111,12 @@ class Validator {
   }
 
   Status check_kind(const NormProject& s) {
-    if (Status c = check_vector(s.norm.weight, s.norm.weight.cols); !c) return c;
+    if (s.projections.empty()) return wrong("projects nothing");
+    const uint64_t cols = s.projections.front().weight.cols;
+    if (Status c = check_norm(s.norm, cols); !c) return c;
     for (const Projection& p : s.projections) {
-      if (Status c = check_cols(p.weight, s.norm.weight.cols); !c) return c;
-      if (!p.bias) continue;
-      if (Status c = check_vector(*p.bias, p.weight.rows); !c) return c;
+      if (Status c = check_cols(p.weight, cols); !c) return c;
+      if (Status c = check_bias(p.bias, p.weight.rows); !c) return c;
     }
     return {};
   }
@@ -131,24 +140,34 @@ class Validator {
       return wrong("RoPE turns {} dimensions with {} frequencies, a head has {}", rope.n_rot,
                    rope.frequencies.size(), s.head_dim);
     }
-    return {};
+    if (s.q_scale && s.q_scale->length == 0) return wrong("scales queries by position / 0");
+    if (Status c = check_head_norm(s.q_norm, s.n_heads, s.head_dim); !c) return c;
+    return check_head_norm(s.k_norm, s.n_kv_heads, s.head_dim);
+  }
+
+  // Of each head, or of all heads of a row.
+  Status check_head_norm(const std::optional<RmsNorm>& norm, uint64_t n_heads, uint64_t head_dim) {
+    if (!norm) return {};
+    return check_vector(norm->weight,
+                        norm->weight.cols == head_dim ? head_dim : n_heads * head_dim);
   }
 
   Status check_kind(const ProjectAdd& s) {
-    return s.bias ? check_vector(*s.bias, s.weight.rows) : Status{};
+    if (Status c = check_norm(s.norm, s.weight.rows); !c) return c;
+    return check_bias(s.bias, s.weight.rows);
   }
 
   Status check_kind(const GatedUp& s) {
-    if (Status c = check_vector(s.norm.weight, s.norm.weight.cols); !c) return c;
-    if (Status c = check_cols(s.gate, s.norm.weight.cols); !c) return c;
-    if (Status c = check_cols(s.up, s.norm.weight.cols); !c) return c;
+    if (Status c = check_norm(s.norm, s.gate.cols); !c) return c;
+    if (Status c = check_cols(s.up, s.gate.cols); !c) return c;
     if (s.gate.rows != s.up.rows) return wrong("gate has {} rows, up {}", s.gate.rows, s.up.rows);
-    return {};
+    if (Status c = check_bias(s.gate_bias, s.gate.rows); !c) return c;
+    return check_bias(s.up_bias, s.up.rows);
   }
 
   Status check_kind(const Output& s) {
-    if (Status c = check_vector(s.norm.weight, s.norm.weight.cols); !c) return c;
-    if (Status c = check_cols(s.weight, s.norm.weight.cols); !c) return c;
+    if (Status c = check_vector(s.norm.weight, s.weight.cols); !c) return c;
+    if (Status c = check_bias(s.bias, s.weight.rows); !c) return c;
     if (s.weight.rows != program_.n_vocab) {
       return wrong("the output has {} rows, the vocabulary {}", s.weight.rows, program_.n_vocab);
     }

@@ -141,7 +141,7 @@ const Mutant kMutants[] = {
      }},
     {"NormEpsilon",
      [](program::Program& p) {
-       change_each<program::NormProject>(p, [](auto& s) { s.norm.epsilon += 0.05f; });
+       change_each<program::NormProject>(p, [](auto& s) { s.norm->epsilon += 0.05f; });
      }},
     {"BiasDropped",
      [](program::Program& p) {
@@ -165,7 +165,7 @@ const Mutant kMutants[] = {
     {"OutputNormOfALayer",
      [](program::Program& p) {
        program::RmsNorm norm;
-       change_each<program::NormProject>(p, [&](auto& s) { norm = s.norm; });
+       change_each<program::NormProject>(p, [&](auto& s) { norm = *s.norm; });
        change_each<program::Output>(p, [&](auto& s) { s.norm = norm; });
      }},
 };

@@ -266,20 +266,13 @@ struct Accumulation {
 
 template <class L>
 struct Softmax {
-  // softcap * tanh(s / softcap), tanh(x) = 1 - 2 / (exp(2x) + 1).
-  [[gnu::always_inline]] static L capped(L s, L softcap) {
-    const L twice = L::mul(L::div(s, softcap), L::splat(2.0f));
-    const L e = L::add(exp_lanes(twice), L::splat(1.0f));
-    return L::mul(L::sub(L::splat(1.0f), L::div(L::splat(2.0f), e)), softcap);
-  }
-
   static void run_row(const BlockJob& job, const BlockRow& row, float* scores) {
     const size_t begin = row.begin / kKvTile * kKvTile;
     const size_t end = (row.end + kKvTile - 1) / kKvTile * kKvTile;
     const L scale = L::splat(job.scale);
     for (size_t j = begin; j < end; j += 16) {
       L s = L::mul(L::load(scores + j, 16), scale);
-      if (job.softcap != 0.0f) s = capped(s, L::splat(job.softcap));
+      if (job.softcap != 0.0f) s = softcap_lanes(s, L::splat(job.softcap));
       L::store(s, scores + j, 16);
     }
     constexpr float kNever = -__builtin_inff();

@@ -182,10 +182,16 @@ class Walker {
     }
   }
 
-  // y[mine] += bias[mine], every row of the call.
-  void add_bias(const program::WeightRef& bias, Share mine, const BufferView& y) {
-    const float* const b = call_.weights.vector(bias);
-    for (size_t t = 0; t < n_rows(); ++t) {
+  static const program::RmsNorm* pointer(const std::optional<program::RmsNorm>& norm) {
+    return norm ? &*norm : nullptr;
+  }
+
+  // y[mine] += bias[mine], for rows [0, n).
+  void add_bias(const std::optional<program::WeightRef>& bias, Share mine, size_t n,
+                const BufferView& y) {
+    if (!bias) return;
+    const float* const b = call_.weights.vector(*bias);
+    for (size_t t = 0; t < n; ++t) {
       call_.ops.add(y.row(t) + mine.begin, b + mine.begin, mine.end - mine.begin);
     }
   }
@@ -194,18 +200,20 @@ class Walker {
     const Share rows = share_of(n_rows(), 1, thread_, n_threads_);
     for (size_t t = rows.begin; t < rows.end; ++t) {
       const auto token = static_cast<uint64_t>(call_.rows[t].token.value);
-      quant::decode_row(s.table.type, call_.weights.file_row(s.table, token),
-                        {buffer(s.out).row(t), s.table.cols});
+      float* const out = buffer(s.out).row(t);
+      quant::decode_row(s.table.type, call_.weights.file_row(s.table, token), {out, s.table.cols});
+      if (s.scale != 1.0f) call_.ops.scale(out, s.scale, out, s.table.cols);
     }
   }
 
   void execute(const program::NormProject& s) {
     Forms forms;
     for (const program::Projection& p : s.projections) add_form(p.weight, forms);
-    const Input input = prepare({.from = buffer(s.in), .norm = &s.norm, .picked = {}}, forms);
+    const Input input =
+        prepare({.from = buffer(s.in), .norm = pointer(s.norm), .picked = {}}, forms);
     for (const program::Projection& p : s.projections) {
       multiply(p.weight, input, buffer(p.out));
-      if (p.bias) add_bias(*p.bias, my_rows(p.weight), buffer(p.out));
+      add_bias(p.bias, my_rows(p.weight), n_rows(), buffer(p.out));
     }
   }
 
@@ -214,22 +222,53 @@ class Walker {
         prepare({.from = buffer(s.in), .norm = nullptr, .picked = {}}, forms_of({s.weight}));
     multiply(s.weight, input, context_.gate);
     const Share mine = my_rows(s.weight);
-    if (s.bias) add_bias(*s.bias, mine, context_.gate);
+    add_bias(s.bias, mine, n_rows(), context_.gate);
+    if (s.norm) {
+      call_.pool.barrier();
+      add_normed(s);
+      return;
+    }
     for (size_t t = 0; t < n_rows(); ++t) {
-      call_.ops.add(buffer(s.target).row(t) + mine.begin, context_.gate.row(t) + mine.begin,
-                    mine.end - mine.begin);
+      add_scaled(context_.gate.row(t) + mine.begin, s.scale, buffer(s.target).row(t) + mine.begin,
+                 mine.end - mine.begin);
+    }
+  }
+
+  // target += scale * x; x may be overwritten.
+  void add_scaled(float* x, float scale, float* target, size_t n) {
+    if (scale != 1.0f) call_.ops.scale(x, scale, x, n);
+    call_.ops.add(target, x, n);
+  }
+
+  // The norm of ProjectAdd needs whole rows of the product. A single row is normed by every thread
+  // for itself, as in prepare(), and each adds its part; more rows are shared out.
+  void add_normed(const program::ProjectAdd& s) {
+    const size_t n = s.weight.rows;
+    const bool own = n_rows() == 1;
+    const Share rows = own ? Share{0, 1} : share_of(n_rows(), 1, thread_, n_threads_);
+    const Share mine = own ? my_rows(s.weight) : Share{0, n};
+    float* const normed = reinterpret_cast<float*>(context_.own_inputs[thread_].normed.data());
+    for (size_t t = rows.begin; t < rows.end; ++t) {
+      call_.ops.rms_norm(context_.gate.row(t), call_.weights.vector(s.norm->weight),
+                         s.norm->epsilon, normed, n);
+      add_scaled(normed + mine.begin, s.scale, buffer(s.target).row(t) + mine.begin,
+                 mine.end - mine.begin);
     }
   }
 
   void execute(const program::GatedUp& s) {
-    const Input input =
-        prepare({.from = buffer(s.in), .norm = &s.norm, .picked = {}}, forms_of({s.gate, s.up}));
+    const Input input = prepare({.from = buffer(s.in), .norm = pointer(s.norm), .picked = {}},
+                                forms_of({s.gate, s.up}));
     multiply(s.gate, input, context_.gate);
     multiply(s.up, input, buffer(s.out));
     const Share mine = my_rows(s.up);
+    add_bias(s.gate_bias, mine, n_rows(), context_.gate);
+    add_bias(s.up_bias, mine, n_rows(), buffer(s.out));
+    const auto activate =
+        s.activation == program::Activation::kSilu ? call_.ops.silu_mul : call_.ops.gelu_mul;
     for (size_t t = 0; t < n_rows(); ++t) {
       float* const out = buffer(s.out).row(t) + mine.begin;
-      call_.ops.silu_mul(context_.gate.row(t) + mine.begin, out, out, mine.end - mine.begin);
+      activate(context_.gate.row(t) + mine.begin, out, out, mine.end - mine.begin);
     }
   }
 
@@ -238,10 +277,23 @@ class Walker {
     const Input input =
         prepare({.from = buffer(s.in), .norm = &s.norm, .picked = context_.logit_rows},
                 forms_of({s.weight}));
-    multiply(s.weight, input, buffer(s.logits));
+    const BufferView& logits = buffer(s.logits);
+    multiply(s.weight, input, logits);
+    const Share mine = my_rows(s.weight);
+    const size_t n_mine = mine.end - mine.begin;
+    add_bias(s.bias, mine, input.n_rows, logits);
+    for (size_t t = 0; t < input.n_rows; ++t) {
+      float* const y = logits.row(t) + mine.begin;
+      if (s.scale != 1.0f) call_.ops.scale(y, s.scale, y, n_mine);
+      if (s.softcap != 0.0f) call_.ops.softcap(y, s.softcap, y, n_mine);
+    }
   }
 
   void execute(const program::Attend& s) {
+    if (has_row_norm(s)) {
+      norm_head_rows(s);
+      call_.pool.barrier();
+    }
     turn_and_store(s);
     call_.pool.barrier();
     const AttentionArgs args{
@@ -252,8 +304,8 @@ class Walker {
         .first_position = static_cast<size_t>(call_.rows.front().position.value),
         .n_tokens = n_rows(),
         .scale = s.scale,
-        .softcap = 0.0f,
-        .window = 0,
+        .softcap = s.softcap,
+        .window = s.window,
         .scratch = context_.attention,
         .out = buffer(s.out).data,
         .out_stride = buffer(s.out).stride};
@@ -262,31 +314,74 @@ class Walker {
     attention_merge(args, thread_, n_threads_, call_.isa);
   }
 
-  // Turns this thread's share of queries into turned_q, and of keys into the cache, with values.
+  // Whether a norm spans the heads of a row, so that it must be over before heads are turned.
+  static bool spans_heads(const std::optional<program::RmsNorm>& norm, size_t head_dim) {
+    return norm && norm->weight.cols != head_dim;
+  }
+  static bool has_row_norm(const program::Attend& s) {
+    return spans_heads(s.q_norm, s.head_dim) || spans_heads(s.k_norm, s.head_dim);
+  }
+
+  // Such norms, of queries into turned_q and of keys into `gate`, which no step holds on to.
+  void norm_head_rows(const program::Attend& s) {
+    const Share items = share_of(2 * n_rows(), 1, thread_, n_threads_);
+    for (size_t item = items.begin; item < items.end; ++item) {
+      const size_t t = item / 2;
+      const bool is_q = item % 2 == 0;
+      const std::optional<program::RmsNorm>& norm = is_q ? s.q_norm : s.k_norm;
+      if (!spans_heads(norm, s.head_dim)) continue;
+      call_.ops.rms_norm(buffer(is_q ? s.q : s.k).row(t), call_.weights.vector(norm->weight),
+                         norm->epsilon, (is_q ? context_.turned_q : context_.gate).row(t),
+                         norm->weight.cols);
+    }
+  }
+
+  // Norms and turns this thread's share of queries into turned_q, and of keys into the cache, with
+  // values.
   void turn_and_store(const program::Attend& s) {
-    const program::Rope& rope = call_.program.ropes[s.rope.value];
-    const auto turn =
-        s.pairs == program::RopePairs::kAdjacent ? call_.ops.rope_adjacent : call_.ops.rope_halves;
-    const KvCache& cache = context_.kvs[s.kv.value];
-    alignas(64) std::array<float, kMaxHeadDim> key;
     const size_t heads = s.n_heads + s.n_kv_heads;
     const Share items = share_of(n_rows() * heads, 1, thread_, n_threads_);
     for (size_t item = items.begin; item < items.end; ++item) {
       const size_t t = item / heads;
       const size_t head = item % heads;
-      const float* const cosines = context_.angles[s.rope.value].row(t);
-      const float* const sines = cosines + rope.n_rot / 2;
       if (head < s.n_heads) {
-        turn(buffer(s.q).row(t) + head * s.head_dim, cosines, sines,
-             context_.turned_q.row(t) + head * s.head_dim, rope.n_rot, s.head_dim);
-        continue;
+        turn_query(s, t, head);
+      } else {
+        store_key(s, t, head - s.n_heads);
       }
-      const size_t kv_head = head - s.n_heads;
-      turn(buffer(s.k).row(t) + kv_head * s.head_dim, cosines, sines, key.data(), rope.n_rot,
-           s.head_dim);
-      kv_store(cache, kv_head, static_cast<size_t>(call_.rows[t].position.value), key.data(),
-               buffer(s.v).row(t) + kv_head * s.head_dim, call_.isa);
     }
+  }
+
+  void turn_query(const program::Attend& s, size_t t, size_t head) {
+    const BufferView& from = spans_heads(s.q_norm, s.head_dim) ? context_.turned_q : buffer(s.q);
+    float* const out = context_.turned_q.row(t) + head * s.head_dim;
+    turn(s, t, s.q_norm, from.row(t) + head * s.head_dim, out);
+    if (!s.q_scale) return;
+    const auto blocks = static_cast<uint64_t>(call_.rows[t].position.value) / s.q_scale->length;
+    const double factor = 1.0 + s.q_scale->beta * std::log1p(static_cast<double>(blocks));
+    call_.ops.scale(out, static_cast<float>(factor), out, s.head_dim);
+  }
+
+  void store_key(const program::Attend& s, size_t t, size_t kv_head) {
+    const BufferView& from = spans_heads(s.k_norm, s.head_dim) ? context_.gate : buffer(s.k);
+    alignas(64) std::array<float, kMaxHeadDim> key;
+    turn(s, t, s.k_norm, from.row(t) + kv_head * s.head_dim, key.data());
+    kv_store(context_.kvs[s.kv.value], kv_head, static_cast<size_t>(call_.rows[t].position.value),
+             key.data(), buffer(s.v).row(t) + kv_head * s.head_dim, call_.isa);
+  }
+
+  // One head at its row's position, after its own norm if it has one; out may be x.
+  void turn(const program::Attend& s, size_t t, const std::optional<program::RmsNorm>& norm,
+            const float* x, float* out) {
+    const program::Rope& rope = call_.program.ropes[s.rope.value];
+    const float* const cosines = context_.angles[s.rope.value].row(t);
+    if (norm && !spans_heads(norm, s.head_dim)) {
+      call_.ops.rms_norm(x, call_.weights.vector(norm->weight), norm->epsilon, out, s.head_dim);
+      x = out;
+    }
+    const auto turn_pairs =
+        s.pairs == program::RopePairs::kAdjacent ? call_.ops.rope_adjacent : call_.ops.rope_halves;
+    turn_pairs(x, cosines, cosines + rope.n_rot / 2, out, rope.n_rot, s.head_dim);
   }
 
   const Call& call_;

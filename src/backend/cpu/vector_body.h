@@ -76,6 +76,13 @@ struct VectorBody {
     });
   }
 
+  static void softcap(const float* x, float cap, float* y, size_t n) {
+    const L c = L::splat(cap);
+    for_lanes(n, [&](size_t i, size_t count) {
+      L::store(softcap_lanes(L::load(x + i, count), c), y + i, count);
+    });
+  }
+
   static void exp(const float* x, float* out, size_t n) {
     for_lanes(n, [&](size_t i, size_t count) {
       L::store(exp_lanes(L::load(x + i, count)), out + i, count);
@@ -134,6 +141,7 @@ struct VectorBody {
                                        .scale = scale,
                                        .silu_mul = silu_mul,
                                        .gelu_mul = gelu_mul,
+                                       .softcap = softcap,
                                        .exp = exp,
                                        .rope_adjacent = rope_adjacent,
                                        .rope_halves = rope_halves,

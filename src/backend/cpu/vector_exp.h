@@ -1,5 +1,5 @@
-// exp in sixteen lanes, one polynomial for every instruction set (vector_lanes_*.h). Unnamed
-// namespace as in isa_rows.h.
+// exp in sixteen lanes, one polynomial for every instruction set (vector_lanes_*.h), and what is
+// made of it. Unnamed namespace as in isa_rows.h.
 #pragma once
 
 namespace godwit::cpu {
@@ -24,6 +24,14 @@ template <class L>
   q = L::fma(q, r, L::splat(0x1.fffffcp-2f));
   const L one_plus = L::add(L::fma(L::mul(r, r), q, r), L::splat(1.0f));
   return L::zero_where_less(x, smallest, L::mul(one_plus, L::power_of_two(shifted)));
+}
+
+// cap * tanh(x / cap), with tanh(u) = 1 - 2 / (exp(2u) + 1): within 2e-7 * cap.
+template <class L>
+[[gnu::always_inline]] inline L softcap_lanes(L x, L cap) {
+  const L twice = L::mul(L::div(x, cap), L::splat(2.0f));
+  const L e = L::add(exp_lanes(twice), L::splat(1.0f));
+  return L::mul(L::sub(L::splat(1.0f), L::div(L::splat(2.0f), e)), cap);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ struct VectorOps {
   void (*silu_mul)(const float* gate, const float* up, float* out, size_t n);
   // out = 0.5 gate (1 + tanh(sqrt(2/pi) (gate + 0.044715 gate^3))) * up; out may be either.
   void (*gelu_mul)(const float* gate, const float* up, float* out, size_t n);
+  // y = cap * tanh(x / cap); y may be x.
+  void (*softcap)(const float* x, float cap, float* y, size_t n);
   // out = exp(x), within 2e-7 relatively; 0 below -87.3, finite above 88.3. out may be x.
   void (*exp)(const float* x, float* out, size_t n);
   // Turns the first n_rot of head_dim numbers and copies the rest: pairs (2i, 2i+1), or

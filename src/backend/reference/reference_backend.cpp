@@ -43,10 +43,24 @@ class Run {
   Matrix& buffer(BufferId id) { return context_.buffers[id.value]; }
   const WeightView& weight(const program::WeightRef& ref) { return weights_[ref.id]; }
 
-  void norm(BufferId in, const program::RmsNorm& n) {
-    context_.normed.width = n.weight.cols;
-    rms_norm(buffer(in), rows_.size(), weight(n.weight), static_cast<double>(n.epsilon),
-             context_.normed);
+  // A step's input after its norm, if it has one.
+  const Matrix& normed(BufferId in, const std::optional<program::RmsNorm>& n) {
+    if (!n) return buffer(in);
+    norm_rows(*n, buffer(in), context_.normed);
+    return context_.normed;
+  }
+
+  // Each `weight.cols` values of a row by themselves.
+  void norm_rows(const program::RmsNorm& n, const Matrix& x, Matrix& y) {
+    y.width = x.width;
+    std::vector<double> w(n.weight.cols);
+    decode_weight_row(weight(n.weight), 0, w);
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      for (size_t at = 0; at < x.width; at += w.size()) {
+        rms_norm(x.row(t).subspan(at, w.size()), w, static_cast<double>(n.epsilon),
+                 y.row(t).subspan(at, w.size()));
+      }
+    }
   }
 
   void multiply(const program::WeightRef& w, const std::optional<program::WeightRef>& bias,
@@ -60,26 +74,41 @@ class Run {
 
   void execute(const program::Embed& s) {
     for (size_t t = 0; t < rows_.size(); ++t) {
-      decode_weight_row(weight(s.table), static_cast<uint64_t>(rows_[t].token.value),
-                        buffer(s.out).row(t));
+      const std::span<double> out = buffer(s.out).row(t);
+      decode_weight_row(weight(s.table), static_cast<uint64_t>(rows_[t].token.value), out);
+      for (double& value : out) value *= static_cast<double>(s.scale);
     }
   }
 
   void execute(const program::NormProject& s) {
-    norm(s.in, s.norm);
+    const Matrix& x = normed(s.in, s.norm);
     for (const program::Projection& p : s.projections) {
-      multiply(p.weight, p.bias, context_.normed, buffer(p.out));
+      multiply(p.weight, p.bias, x, buffer(p.out));
     }
   }
 
   void execute(const program::Attend& s) {
+    if (s.q_norm) norm_rows(*s.q_norm, buffer(s.q), context_.normed);
+    if (s.k_norm) norm_rows(*s.k_norm, buffer(s.k), context_.gate);
+    const Matrix& queries = s.q_norm ? context_.normed : buffer(s.q);
+    const Matrix& keys = s.k_norm ? context_.gate : buffer(s.k);
+    store(s, keys);
+    pool_.run([&](size_t thread) {
+      for (size_t item = thread; item < rows_.size() * s.n_heads; item += pool_.size()) {
+        attend_one(s, queries, item / s.n_heads, item % s.n_heads);
+      }
+    });
+  }
+
+  // Turned keys, and values, into the cache.
+  void store(const program::Attend& s, const Matrix& keys) {
     const program::Rope& rope = program_.ropes[s.rope.value];
     KvCache& kv = context_.kvs[s.kv.value];
     const size_t kv_width = size_t{s.n_kv_heads} * s.head_dim;
     for (size_t t = 0; t < rows_.size(); ++t) {
       const auto position = static_cast<uint64_t>(rows_[t].position.value);
       for (size_t h = 0; h < s.n_kv_heads; ++h) {
-        const std::span<double> k = buffer(s.k).row(t).subspan(h * s.head_dim, s.head_dim);
+        const std::span<const double> k = keys.row(t).subspan(h * s.head_dim, s.head_dim);
         const std::span<const double> v = buffer(s.v).row(t).subspan(h * s.head_dim, s.head_dim);
         std::vector<double> turned(k.begin(), k.end());
         rope_head(rope, s.pairs, position, turned);
@@ -90,61 +119,68 @@ class Run {
         }
       }
     }
-    pool_.run([&](size_t thread) {
-      for (size_t item = thread; item < rows_.size() * s.n_heads; item += pool_.size()) {
-        attend_one(s, rope, item / s.n_heads, item % s.n_heads);
-      }
-    });
   }
 
-  void attend_one(const program::Attend& s, const program::Rope& rope, size_t t, size_t head) {
+  void attend_one(const program::Attend& s, const Matrix& queries, size_t t, size_t head) {
     const auto position = static_cast<uint64_t>(rows_[t].position.value);
-    const std::span<const double> q = buffer(s.q).row(t).subspan(head * s.head_dim, s.head_dim);
+    const std::span<const double> q = queries.row(t).subspan(head * s.head_dim, s.head_dim);
     std::vector<double> turned(q.begin(), q.end());
-    rope_head(rope, s.pairs, position, turned);
+    rope_head(program_.ropes[s.rope.value], s.pairs, position, turned);
+    const double factor = s.q_scale ? query_factor(*s.q_scale, position) : 1.0;
+    const uint64_t end = position + 1;
     attend_head({.q = turned,
                  .kv = &context_.kvs[s.kv.value],
                  .kv_head = head / (s.n_heads / s.n_kv_heads),
                  .n_kv_heads = s.n_kv_heads,
-                 .n_positions = position + 1,
-                 .scale = static_cast<double>(s.scale)},
+                 .first_position = s.window != 0 && end > s.window ? end - s.window : 0,
+                 .end_position = end,
+                 .scale = static_cast<double>(s.scale) * factor,
+                 .softcap = static_cast<double>(s.softcap)},
                 buffer(s.out).row(t).subspan(head * s.head_dim, s.head_dim));
   }
 
   void execute(const program::ProjectAdd& s) {
     Matrix sum{.width = s.weight.rows, .values = std::vector<double>(rows_.size() * s.weight.rows)};
     multiply(s.weight, s.bias, buffer(s.in), sum);
+    if (s.norm) norm_rows(*s.norm, sum, sum);
     for (size_t t = 0; t < rows_.size(); ++t) {
       const std::span<double> target = buffer(s.target).row(t);
-      for (size_t i = 0; i < target.size(); ++i) target[i] += sum.row(t)[i];
+      for (size_t i = 0; i < target.size(); ++i) {
+        target[i] += static_cast<double>(s.scale) * sum.row(t)[i];
+      }
     }
   }
 
   void execute(const program::GatedUp& s) {
-    norm(s.in, s.norm);
+    const Matrix& x = normed(s.in, s.norm);
     context_.gate.width = s.gate.rows;
-    multiply(s.gate, std::nullopt, context_.normed, context_.gate);
-    multiply(s.up, std::nullopt, context_.normed, buffer(s.out));
+    multiply(s.gate, s.gate_bias, x, context_.gate);
+    multiply(s.up, s.up_bias, x, buffer(s.out));
     for (size_t t = 0; t < rows_.size(); ++t) {
       const std::span<const double> gate = context_.gate.row(t);
       const std::span<double> out = buffer(s.out).row(t);
-      for (size_t i = 0; i < out.size(); ++i) out[i] *= gate[i] / (1.0 + std::exp(-gate[i]));
+      for (size_t i = 0; i < out.size(); ++i) out[i] *= activate(s.activation, gate[i]);
     }
   }
 
   void execute(const program::Output& s) {
-    norm(s.in, s.norm);
-    Matrix wanted{.width = s.norm.weight.cols, .values = {}};
+    const Matrix& x = normed(s.in, s.norm);
+    Matrix wanted{.width = s.weight.cols, .values = {}};
     for (size_t t = 0; t < rows_.size(); ++t) {
       if (!rows_[t].wants_logits) continue;
-      const std::span<const double> row = context_.normed.row(t);
+      const std::span<const double> row = x.row(t);
       wanted.values.insert(wanted.values.end(), row.begin(), row.end());
     }
     const size_t n = wanted.values.size() / wanted.width;
-    mat_mul({.weight = weight(s.weight), .bias = nullptr, .x = &wanted, .n_rows = n}, pool_,
-            buffer(s.logits));
+    mat_mul({.weight = weight(s.weight),
+             .bias = s.bias ? &weight(*s.bias) : nullptr,
+             .x = &wanted,
+             .n_rows = n},
+            pool_, buffer(s.logits));
     for (size_t i = 0; i < n * s.weight.rows; ++i) {
-      context_.logits[i] = static_cast<float>(buffer(s.logits).values[i]);
+      double& logit = buffer(s.logits).values[i];
+      logit = softcapped(logit * static_cast<double>(s.scale), static_cast<double>(s.softcap));
+      context_.logits[i] = static_cast<float>(logit);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "base/half.h"
 #include "quant/formats.h"
@@ -33,17 +34,29 @@ void mat_mul(const MatMul& args, ThreadPool& pool, Matrix& y) {
   });
 }
 
-void rms_norm(const Matrix& x, size_t n_rows, const WeightView& weight, double epsilon, Matrix& y) {
-  std::vector<double> w(weight.cols);
-  decode_weight_row(weight, 0, w);
-  for (size_t t = 0; t < n_rows; ++t) {
-    const std::span<const double> in = x.row(t);
-    const std::span<double> out = y.row(t);
-    double squares = 0;
-    for (const double value : in) squares += value * value;
-    const double factor = 1.0 / std::sqrt(squares / static_cast<double>(in.size()) + epsilon);
-    for (size_t i = 0; i < in.size(); ++i) out[i] = in[i] * factor * w[i];
+void rms_norm(std::span<const double> x, std::span<const double> weight, double epsilon,
+              std::span<double> y) {
+  double squares = 0;
+  for (const double value : x) squares += value * value;
+  const double factor = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + epsilon);
+  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * factor * weight[i];
+}
+
+double activate(program::Activation activation, double x) {
+  switch (activation) {
+    case program::Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+    case program::Activation::kGelu:
+      return 0.5 * x *
+             (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   }
+  return x;
+}
+
+double softcapped(double x, double cap) { return cap == 0.0 ? x : cap * std::tanh(x / cap); }
+
+double query_factor(const program::PositionScale& scale, uint64_t position) {
+  return 1.0 + scale.beta * std::log1p(static_cast<double>(position / scale.length));
 }
 
 void rope_head(const program::Rope& rope, program::RopePairs pairs, uint64_t position,
@@ -76,13 +89,14 @@ void attend_head(const HeadAttention& args, std::span<double> out) {
   const double* k = args.kv->k.data() + args.kv_head * head_dim;
   const double* v = args.kv->v.data() + args.kv_head * head_dim;
 
-  std::vector<double> weights(args.n_positions);
+  const size_t first = args.first_position;
+  std::vector<double> weights(args.end_position - first);
   double highest = -std::numeric_limits<double>::infinity();
-  for (size_t p = 0; p < args.n_positions; ++p) {
+  for (size_t p = first; p < args.end_position; ++p) {
     double score = 0;
     for (size_t i = 0; i < head_dim; ++i) score += args.q[i] * k[p * stride + i];
-    weights[p] = score * args.scale;
-    highest = std::max(highest, weights[p]);
+    weights[p - first] = softcapped(score * args.scale, args.softcap);
+    highest = std::max(highest, weights[p - first]);
   }
   double sum = 0;
   for (double& w : weights) {
@@ -90,8 +104,8 @@ void attend_head(const HeadAttention& args, std::span<double> out) {
     sum += w;
   }
   std::fill(out.begin(), out.end(), 0.0);
-  for (size_t p = 0; p < args.n_positions; ++p) {
-    for (size_t i = 0; i < head_dim; ++i) out[i] += weights[p] / sum * v[p * stride + i];
+  for (size_t p = first; p < args.end_position; ++p) {
+    for (size_t i = 0; i < head_dim; ++i) out[i] += weights[p - first] / sum * v[p * stride + i];
   }
 }
 

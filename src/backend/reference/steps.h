@@ -50,8 +50,17 @@ struct MatMul {
 };
 void mat_mul(const MatMul& args, ThreadPool& pool, Matrix& y);
 
-// y = x / sqrt(mean(x^2) + epsilon) * weight, row by row.
-void rms_norm(const Matrix& x, size_t n_rows, const WeightView& weight, double epsilon, Matrix& y);
+// y = x / sqrt(mean(x^2) + epsilon) * weight; y may be x.
+void rms_norm(std::span<const double> x, std::span<const double> weight, double epsilon,
+              std::span<double> y);
+
+[[nodiscard]] double activate(program::Activation activation, double x);
+
+// cap * tanh(x / cap); x itself where cap is 0.
+[[nodiscard]] double softcapped(double x, double cap);
+
+// What a query at a position is multiplied by (program::PositionScale).
+[[nodiscard]] double query_factor(const program::PositionScale& scale, uint64_t position);
 
 // Turns the leading rope.n_rot dimensions of one head for a position.
 void rope_head(const program::Rope& rope, program::RopePairs pairs, uint64_t position,
@@ -60,14 +69,16 @@ void rope_head(const program::Rope& rope, program::RopePairs pairs, uint64_t pos
 // Rounds to a KV type: F32 keeps the double.
 [[nodiscard]] double round_to(TensorType type, double value);
 
-// One query head over positions 0 .. n_positions-1.
+// One query head over positions [first_position, end_position).
 struct HeadAttention {
   std::span<const double> q;  // [head_dim], turned
   const KvCache* kv = nullptr;
   size_t kv_head = 0;
   size_t n_kv_heads = 0;
-  size_t n_positions = 0;
+  size_t first_position = 0;
+  size_t end_position = 0;
   double scale = 1.0;
+  double softcap = 0.0;  // 0: none
 };
 void attend_head(const HeadAttention& args, std::span<double> out);
 

@@ -9,7 +9,16 @@
 
 namespace godwit::model {
 
+void build_gemma(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_gemma2(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_gemma3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_granite(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_llama(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_mistral3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_olmo2(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_phi3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_qwen2(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_qwen3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_smollm3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 
 }  // namespace godwit::model

@@ -1,5 +1,6 @@
 // Llama 1 to 3.x, SmolLM2, Mistral 7B and others that files call "llama": converters permute q and
-// k so that RoPE turns adjacent dimensions; Llama 3's scaling arrives as rope_freqs.weight.
+// k so that RoPE turns adjacent dimensions; Llama 3's scaling arrives as rope_freqs.weight. A
+// sliding window, where the file has one (Mistral 7B v0.1), holds for every layer.
 #include "model/arch/architectures.h"
 #include "model/arch/dense.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "quant/formats.h"
 
@@ -10,8 +11,8 @@ namespace {
 
 constexpr double kFloatError = 2e-5;
 constexpr double kSigmas = 8.0;
-// max |d silu(g) / dg| is 1.0998 (at g = 2.4).
-constexpr double kSiluSlope = 1.1;
+// max |d silu(g) / dg| is 1.0998 (at g = 2.4), of gelu 1.1289 (at g = 1.4).
+constexpr double kGateSlope = 1.13;
 // Scores, exponentials and sums of attention in f32, relative to max|v|; measured below 3e-6 at
 // 4,096 positions (src/backend/cpu/attention_test.cpp).
 constexpr double kAttentionError = 1e-5;
@@ -25,16 +26,28 @@ struct Product {
 
 class Bounder {
  public:
-  Bounder(const StepContext& context, program::BufferId output, std::span<const RowValues> inputs,
-          double attended_values_max)
-      : context_(context), output_(output), inputs_(inputs), attended_max_(attended_values_max) {}
+  Bounder(const StepContext& context, program::BufferId output, const StepRow& row)
+      : context_(context),
+        output_(output),
+        token_(static_cast<uint64_t>(row.token.value)),
+        inputs_(row.inputs),
+        attended_max_(row.attended_values_max) {}
 
-  Values bound(const program::Embed& s) { return Values(s.table.cols, 0.0); }
+  Values bound(const program::Embed& s) {
+    // Decoded to the bit; a scale rounds once.
+    if (s.scale == 1.0f) return Values(s.table.cols, 0.0);
+    RowValues w(s.table.cols);
+    const uint64_t bytes = row_bytes(s.table.type, s.table.cols);
+    quant::decode_row(s.table.type, context_.weights[s.table.id].subspan(token_ * bytes, bytes), w);
+    Values bounds = widen(w);
+    for (double& b : bounds) b = 1e-7 * std::abs(b * static_cast<double>(s.scale));
+    return bounds;
+  }
 
   Values bound(const program::NormProject& s) {
-    const Values x = norm(s.norm, inputs_[0]);
+    const Values x = normed(s.norm, inputs_[0]);
     for (const program::Projection& p : s.projections) {
-      if (p.out == output_) return multiply(p.weight, x).bound;
+      if (p.out == output_) return multiply(p.weight, p.bias, x).bound;
     }
     return {};
   }
@@ -44,46 +57,86 @@ class Bounder {
   }
 
   Values bound(const program::ProjectAdd& s) {
-    Values bounds = multiply(s.weight, widen(inputs_[0])).bound;
+    const Product product = multiply(s.weight, s.bias, widen(inputs_[0]));
+    Values bounds = s.norm ? normed_bound(*s.norm, product) : product.bound;
     for (size_t i = 0; i < bounds.size(); ++i) {
-      bounds[i] += kFloatError * std::abs(static_cast<double>(inputs_[1][i]));
+      bounds[i] = bounds[i] * std::abs(static_cast<double>(s.scale)) +
+                  kFloatError * std::abs(static_cast<double>(inputs_[1][i]));
     }
     return bounds;
   }
 
   Values bound(const program::GatedUp& s) {
-    const Values x = norm(s.norm, inputs_[0]);
-    const Product gate = multiply(s.gate, x);
-    const Product up = multiply(s.up, x);
+    const Values x = normed(s.norm, inputs_[0]);
+    const Product gate = multiply(s.gate, s.gate_bias, x);
+    const Product up = multiply(s.up, s.up_bias, x);
     Values bounds(gate.y.size());
     for (size_t i = 0; i < bounds.size(); ++i) {
-      const double silu = gate.y[i] / (1.0 + std::exp(-gate.y[i]));
-      const double d_gate = kSiluSlope * gate.bound[i];
-      bounds[i] = d_gate * (std::abs(up.y[i]) + up.bound[i]) + std::abs(silu) * up.bound[i] +
-                  kFloatError * std::abs(silu * up.y[i]);
+      const double activated = std::abs(activate(s.activation, gate.y[i]));
+      const double d_gate = kGateSlope * gate.bound[i];
+      bounds[i] = d_gate * (std::abs(up.y[i]) + up.bound[i]) + activated * up.bound[i] +
+                  kFloatError * activated * std::abs(up.y[i]);
     }
     return bounds;
   }
 
   Values bound(const program::Output& s) {
-    return multiply(s.weight, norm(s.norm, inputs_[0])).bound;
+    const Product product = multiply(s.weight, s.bias, normed(s.norm, inputs_[0]));
+    Values bounds = product.bound;
+    for (double& b : bounds) {
+      // The cap's slope is at most 1; its own rounding is relative to the cap.
+      b = b * std::abs(static_cast<double>(s.scale)) + 1e-6 * static_cast<double>(s.softcap);
+    }
+    return bounds;
   }
 
  private:
   static Values widen(const RowValues& x) { return {x.begin(), x.end()}; }
 
-  Values norm(const program::RmsNorm& n, const RowValues& x) const {
-    RowValues w(n.weight.cols);
-    quant::decode_row(n.weight.type, context_.weights[n.weight.id], w);
+  static double activate(program::Activation activation, double g) {
+    if (activation == program::Activation::kSilu) return g / (1.0 + std::exp(-g));
+    return 0.5 * g *
+           (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+  }
+
+  Values vector(const program::WeightRef& ref) const {
+    RowValues w(ref.cols);
+    quant::decode_row(ref.type, context_.weights[ref.id], w);
+    return widen(w);
+  }
+
+  Values normed(const std::optional<program::RmsNorm>& n, const RowValues& row) const {
+    Values x = widen(row);
+    if (!n) return x;
+    const Values w = vector(n->weight);
+    const double factor = norm_factor(*n, x);
+    for (size_t i = 0; i < x.size(); ++i) x[i] *= factor * w[i];
+    return x;
+  }
+
+  static double norm_factor(const program::RmsNorm& n, const Values& x) {
     double squares = 0;
-    for (const float value : x) squares += static_cast<double>(value) * static_cast<double>(value);
-    const double factor =
-        1.0 / std::sqrt(squares / static_cast<double>(x.size()) + static_cast<double>(n.epsilon));
-    Values out(x.size());
-    for (size_t i = 0; i < x.size(); ++i) {
-      out[i] = static_cast<double>(x[i]) * factor * static_cast<double>(w[i]);
+    for (const double value : x) squares += value * value;
+    return 1.0 /
+           std::sqrt(squares / static_cast<double>(x.size()) + static_cast<double>(n.epsilon));
+  }
+
+  // The norm of values that err: each error through its own weight, and through the factor f,
+  // d f = f^3 / n * sum |y dy|.
+  Values normed_bound(const program::RmsNorm& n, const Product& product) const {
+    const Values w = vector(n.weight);
+    const double factor = norm_factor(n, product.y);
+    double through_factor = 0;
+    for (size_t i = 0; i < w.size(); ++i) {
+      through_factor += std::abs(product.y[i]) * product.bound[i];
     }
-    return out;
+    through_factor *= factor * factor / static_cast<double>(w.size());
+    Values bounds(w.size());
+    for (size_t i = 0; i < w.size(); ++i) {
+      bounds[i] = factor * std::abs(w[i]) *
+                  (product.bound[i] + std::abs(product.y[i]) * (through_factor + kFloatError));
+    }
+    return bounds;
   }
 
   // The scale of the second plane for each value, 0 where the backend does not round.
@@ -99,7 +152,9 @@ class Bounder {
     return s;
   }
 
-  Product multiply(const program::WeightRef& ref, const Values& x) const {
+  Product multiply(const program::WeightRef& ref, const std::optional<program::WeightRef>& bias,
+                   const Values& x) const {
+    const Values added = bias ? vector(*bias) : Values(ref.rows);
     const Values scale = scales(x, context_.activation_block(ref.type));
     Product product{.y = Values(ref.rows), .bound = Values(ref.rows)};
     const uint64_t bytes = row_bytes(ref.type, ref.cols);
@@ -118,8 +173,9 @@ class Bounder {
           variance += weight * weight * scale[c] * scale[c] / 12.0;
           worst += std::abs(weight) * scale[c] / 2.0;
         }
-        product.y[r] = sum;
-        product.bound[r] = std::min(kSigmas * std::sqrt(variance), worst) + kFloatError * magnitude;
+        product.y[r] = sum + added[r];
+        product.bound[r] = std::min(kSigmas * std::sqrt(variance), worst) +
+                           kFloatError * (magnitude + std::abs(added[r]));
       }
     });
     return product;
@@ -127,6 +183,7 @@ class Bounder {
 
   const StepContext& context_;
   program::BufferId output_;
+  uint64_t token_;
   std::span<const RowValues> inputs_;
   double attended_max_;
 };
@@ -134,9 +191,8 @@ class Bounder {
 }  // namespace
 
 std::vector<double> step_bound(const StepContext& context, const program::Operation& operation,
-                               program::BufferId output, std::span<const RowValues> inputs,
-                               double attended_values_max) {
-  Bounder bounder(context, output, inputs, attended_values_max);
+                               program::BufferId output, const StepRow& row) {
+  Bounder bounder(context, output, row);
   return std::visit([&](const auto& step) { return bounder.bound(step); }, operation);
 }
 

@@ -29,12 +29,16 @@ struct StepContext {
 // Values of a buffer of one row.
 using RowValues = std::vector<float>;
 
-// Bounds of each value of `output`, one row, given that row's inputs in the order of
-// access_of(step).reads. `attended_values_max` is max|v| over the positions attended, for Attend.
+// What a step of one row works on.
+struct StepRow {
+  TokenId token;
+  std::span<const RowValues> inputs;  // in the order of access_of(step).reads
+  double attended_values_max = 0;     // max|v| over the positions attended, for Attend
+};
+
+// Bounds of each value of `output`, one row.
 [[nodiscard]] std::vector<double> step_bound(const StepContext& context,
                                              const program::Operation& operation,
-                                             program::BufferId output,
-                                             std::span<const RowValues> inputs,
-                                             double attended_values_max);
+                                             program::BufferId output, const StepRow& row);
 
 }  // namespace godwit::testing

@@ -107,8 +107,10 @@ class Checker {
             inputs[i].begin() + static_cast<std::ptrdiff_t>(t * access.reads[i].width);
         row_inputs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(access.reads[i].width));
       }
-      const std::vector<double> bounds =
-          step_bound(context_, step.operation, use.buffer, row_inputs, current_values_max_);
+      const std::vector<double> bounds = step_bound(context_, step.operation, use.buffer,
+                                                    {.token = rows[t].token,
+                                                     .inputs = row_inputs,
+                                                     .attended_values_max = current_values_max_});
       for (size_t i = 0; i < use.width; ++i) {
         const StepDifference difference{
             .step = step.label,
