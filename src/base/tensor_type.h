@@ -1,6 +1,7 @@
 // The tensor types of the GGUF format: id in the file, name, and block geometry, for every type
 // that has an id, whether or not Godwit computes with it (quant/formats.h says which it does).
-// Source: the GGUF specification and the `gguf` Python package's GGML_QUANT_SIZES.
+// Source: the GGUF specification and the `gguf` Python package's GGML_QUANT_SIZES; for Q2_0, which
+// the package does not know, llama.cpp's ggml.h.
 #pragma once
 
 #include <array>
@@ -44,6 +45,7 @@ enum class TensorType : uint32_t {
   kMXFP4 = 39,
   kNVFP4 = 40,
   kQ1_0 = 41,
+  kQ2_0 = 42,
 };
 
 struct TensorGeometry {
@@ -88,6 +90,7 @@ inline constexpr auto kTensorGeometries = std::to_array<TensorGeometry>({
     {TensorType::kMXFP4, "MXFP4", 32, 17},
     {TensorType::kNVFP4, "NVFP4", 64, 36},
     {TensorType::kQ1_0, "Q1_0", 128, 18},
+    {TensorType::kQ2_0, "Q2_0", 64, 18},
 });
 
 // The geometry of the type with this id in a file, or nullptr for an id nobody has defined.

@@ -29,4 +29,21 @@ constexpr void fill_random(RandomStream& random, uint8_t* out, size_t n) {
   return sign * random_spread(random);
 }
 
+// A code of an 8-bit scale whose value, of growing codes 0..last, is at random the one below or
+// above `scale`, with the mean square of `scale`: for scales too coarse to round to.
+template <class ValueOf>
+[[nodiscard]] constexpr uint8_t random_scale_code(RandomStream& random, float scale, uint8_t last,
+                                                  ValueOf value_of) {
+  uint8_t below = 0;
+  uint8_t above = last;
+  while (above - below > 1) {
+    const auto middle = static_cast<uint8_t>((below + above) / 2);
+    (value_of(middle) <= scale ? below : above) = middle;
+  }
+  const double low = static_cast<double>(value_of(below)) * static_cast<double>(value_of(below));
+  const double high = static_cast<double>(value_of(above)) * static_cast<double>(value_of(above));
+  const double wanted = static_cast<double>(scale) * static_cast<double>(scale);
+  return random.unit() * (high - low) < wanted - low ? above : below;
+}
+
 }  // namespace godwit::quant

@@ -315,12 +315,12 @@ TEST_P(MatVec, ShowsActivationsThatAreNotNumbers) {
   }
 }
 
-TEST(KernelTable, HasAPackingAndAGenericKernelForEveryFormat) {
+TEST(KernelTable, HasAGenericKernelForEveryPackingOfAFormat) {
   for (const quant::Format& format : quant::formats()) {
-    EXPECT_NE(find_packing(format.type), nullptr) << tensor_type_name(format.type);
     const MatVecKernel* kernel = find_matvec_kernel(format.type, Isa::kGeneric);
-    ASSERT_NE(kernel, nullptr) << tensor_type_name(format.type);
-    EXPECT_EQ(kernel->isa, Isa::kGeneric);
+    ASSERT_EQ(find_packing(format.type) == nullptr, kernel == nullptr)
+        << tensor_type_name(format.type);
+    if (kernel != nullptr) EXPECT_EQ(kernel->isa, Isa::kGeneric);
   }
 }
 
