@@ -115,7 +115,7 @@ def llama_cpp_weights(name: str, blocks: np.ndarray, block_weights: int) -> np.n
 
     library = ctypes.CDLL(next(Path(xllamacpp.__file__).parent.glob("xllamacpp.*.so")))
     weights = np.empty(len(blocks) * block_weights, dtype="<f4")
-    decode = getattr(library, f"dequantize_row_{name.lower()}")
+    decode = getattr(library, f"dequantize_row_{name.lower().replace('_k', '_K')}")
     decode.restype = None
     decode(blocks.ctypes.data_as(ctypes.c_void_p), weights.ctypes.data_as(ctypes.c_void_p),
            ctypes.c_int64(weights.size))

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -139,6 +140,28 @@ TEST_P(EveryFormat, RandomBlocksAreAFunctionOfTheSeed) {
   };
   EXPECT_EQ(blocks(1), blocks(1));
   EXPECT_NE(blocks(1), blocks(2));
+}
+
+// So that a kernel that confuses two fields, or leaves one out, is found out.
+TEST_P(EveryFormat, RandomBlocksVaryInEveryBitButThoseOfScales) {
+  const size_t bytes = tensor_geometry(GetParam().type).block_bytes;
+  std::vector<std::byte> ever_set(bytes, std::byte{0});
+  std::vector<std::byte> always_set(bytes, std::byte{0xff});
+  std::vector<std::byte> block(bytes);
+  RandomStream random(13);
+  for (int round = 0; round < 1000; ++round) {
+    GetParam().random_block(random, 0.06f, block.data());
+    for (size_t i = 0; i < bytes; ++i) {
+      ever_set[i] |= block[i];
+      always_set[i] &= block[i];
+    }
+  }
+  int n_constant = 0;
+  for (size_t i = 0; i < bytes; ++i) {
+    n_constant += 8 - std::popcount(static_cast<uint8_t>(ever_set[i] & ~always_set[i]));
+  }
+  // Two binary16 scales have up to eight constant bits each, four 8-bit ones seven each.
+  EXPECT_LE(n_constant, GetParam().type == TensorType::kNVFP4 ? 28 : 16);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryFormat,

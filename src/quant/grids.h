@@ -115,7 +115,7 @@ struct SignWord {
 [[nodiscard]] GODWIT_HOST_DEVICE inline float iq3_s_scale(float d, int s) {
   return d * static_cast<float>(1 + 2 * s);
 }
-// The mean square of s + 0.5 for a uniform s, and that of 2 s + 1 a quarter of it.
+// The mean square of s + 0.5 for a uniform s.
 inline constexpr double kGridScaleMeanSquare = 85.25;
 
 // out[i] = scale * point[i], negative where bit i of signs is set.

@@ -19,6 +19,8 @@
 #include "base/random.h"
 #include "base/tensor_type.h"
 #include "quant/block.h"
+#include "quant/codes.h"
+#include "quant/k_groups.h"
 #include "quant/k_random.h"
 #include "quant/k_scales.h"
 #include "quant/random_fill.h"
@@ -38,20 +40,11 @@ struct BlockQ5_K {
 static_assert(kMatchesGeometry<BlockQ5_K>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockQ5_K& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  const float dmin = f16_to_f32(block.dmin);
-  for (int group = 0; group < kKGroups; ++group) {
-    const KScaleMin k = unpack_k_scale(block.scales, group);
-    const float scale = d * static_cast<float>(k.scale);
-    const float min = dmin * static_cast<float>(k.min);
-    const uint8_t* qs = block.qs + ptrdiff_t{32} * (group / 2);
-    const int shift = group % 2 * 4;
-    float* group_out = out + ptrdiff_t{kKGroupWeights} * group;
-    for (int i = 0; i < kKGroupWeights; ++i) {
-      const int code = ((qs[i] >> shift) & 0x0f) | ((block.qh[i] >> group) & 1) << 4;
-      group_out[i] = scale * static_cast<float>(code) - min;
-    }
-  }
+  const auto code_of = [&](int w) {
+    const int low = nibble_of_halves<32>(block.qs + ptrdiff_t{32} * (w / 64), w % 64);
+    return low | ((block.qh[w % 32] >> (w / 32)) & 1) << 4;
+  };
+  decode_k_groups({block.d, block.dmin, block.scales}, code_of, out);
 }
 
 inline void random_block(RandomStream& random, float deviation, BlockQ5_K& out) {

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/tensor_type.h"
 #include "quant/block.h"
+#include "quant/codes.h"
 #include "quant/random_fill.h"
 
 namespace godwit::quant {
@@ -33,17 +34,12 @@ static_assert(kMatchesGeometry<BlockQ6_K>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockQ6_K& block, float* out) {
   const float d = f16_to_f32(block.d);
-  for (int group = 0; group < 8; ++group) {  // 32 weights: group = 4 h + k
-    const int h = group / 4;
-    const int k = group % 4;
-    const uint8_t* ql = block.ql + ptrdiff_t{64} * h + ptrdiff_t{32} * (k % 2);
-    const uint8_t* qh = block.qh + ptrdiff_t{32} * h;
-    const float scales[2] = {d * static_cast<float>(block.scales[ptrdiff_t{2} * group]),
-                             d * static_cast<float>(block.scales[ptrdiff_t{2} * group + 1])};
-    for (int i = 0; i < 32; ++i) {
-      const int low = (ql[i] >> (4 * (k / 2))) & 0x0f;
-      const int high = (qh[i] >> (2 * k)) & 3;
-      out[32 * group + i] = scales[i / 16] * static_cast<float>((low | high << 4) - 32);
+  for (int group = 0; group < 16; ++group) {
+    const float scale = d * static_cast<float>(block.scales[group]);
+    for (int w = 16 * group; w < 16 * group + 16; ++w) {
+      const int low = nibble_of_halves<64>(block.ql + ptrdiff_t{64} * (w / 128), w % 128);
+      const int high = pair_of_planes(block.qh, w);
+      out[w] = scale * static_cast<float>((low | high << 4) - 32);
     }
   }
 }
