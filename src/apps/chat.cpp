@@ -161,8 +161,9 @@ Status chat(const ChatOptions& options) {
   if (!settings) return fail(settings.error());
   const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
   if (!engine) return fail(engine.error());
-  // Without a template there is nothing to chat with: better said before the first message.
+  // A template that does not parse is better reported before the first message.
   if (const auto found = (*engine)->chat_template(); !found) return fail(found.error());
+  warn_of_default_template(**engine);
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
 

@@ -4,10 +4,12 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "apps/model_path.h"
 #include "apps/progress.h"
 #include "base/log.h"
+#include "chat/named_templates.h"
 
 namespace godwit::apps {
 namespace {
@@ -55,9 +57,38 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->excludes(v);
   command.add_option("--backend", options.backend, "cpu, or reference (double precision, slow)")
       ->capture_default_str();
-  command.add_option("--chat-template-file", options.chat_template_file,
-                     "Jinja template in place of the model's own");
+  CLI::Option* named =
+      command.add_option("--chat-template", options.chat_template,
+                         "Chat template in place of the model's own: a name (chatml, llama3, "
+                         "...; a wrong one lists them), or Jinja");
+  command
+      .add_option("--chat-template-file", options.chat_template_file, "The same from a Jinja file")
+      ->excludes(named);
+  command.add_option("--chat-template-kwargs", options.chat_template_kwargs,
+                     "JSON object of variables for the template: {\"enable_thinking\": false}");
   command.add_flag("-v,--verbose", options.verbosity, "Say what is chosen and why; -vv: more");
+}
+
+Result<std::string> chat_template_source(std::string_view value) {
+  if (std::optional<std::string> source = chat::named_template(value)) return *std::move(source);
+  for (const std::string_view mark : {"{{", "{%", "{#", "\n"}) {
+    if (value.find(mark) != std::string_view::npos) return std::string(value);
+  }
+  return fail("--chat-template '{}' is neither Jinja nor the name of a template; there are: {}",
+              value.substr(0, 80), fmt::join(chat::template_names(), " "));
+}
+
+Result<std::string> chat_template_kwargs(const std::string& json) {
+  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_object()) return json;
+  return fail("--chat-template-kwargs: expected a JSON object, found {}",
+              parsed.is_discarded() ? "text that is not JSON" : parsed.type_name());
+}
+
+void warn_of_default_template(const engine::Engine& engine) {
+  if (engine.chat_template_origin() != engine::Engine::TemplateOrigin::kDefault) return;
+  log::warn(fmt::format("{} carries no chat template: using {} (--chat-template chooses another)",
+                        engine.settings().model.string(), chat::kDefaultTemplate));
 }
 
 Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
@@ -84,6 +115,15 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
     Result<std::string> source = read_text_file(options.chat_template_file);
     if (!source) return fail(std::move(source).error());
     settings.chat_template = *std::move(source);
+  } else if (!options.chat_template.empty()) {
+    Result<std::string> source = chat_template_source(options.chat_template);
+    if (!source) return fail(std::move(source).error());
+    settings.chat_template = *std::move(source);
+  }
+  if (!options.chat_template_kwargs.empty()) {
+    Result<std::string> json = chat_template_kwargs(options.chat_template_kwargs);
+    if (!json) return fail(std::move(json).error());
+    settings.chat_template_kwargs = *std::move(json);
   }
   return settings;
 }

@@ -19,12 +19,14 @@ struct ModelOptions {
   size_t chunk_tokens = 512;
   std::string k_type = "f16";
   std::string v_type = "f16";
-  std::string kv_type;  // both at once
+  std::string kv_type;        // both at once
+  std::string chat_template;  // a name, or Jinja
   std::string chat_template_file;
+  std::string chat_template_kwargs;
   int verbosity = 0;
 };
 
-// -m, -c, -t, -ub, -ctk, -ctv, --kv, --backend, --chat-template-file, -v.
+// -m, -c, -t, -ub, -ctk, -ctv, --kv, --backend, --chat-template, -v and their like.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Errors: a name that is not a KV type here; what is supported.
@@ -32,9 +34,18 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 // As the flags spell it: "f16".
 [[nodiscard]] std::string kv_type_name(TensorType type);
 
-// Errors: a model that is not there; an unknown KV type name; an unreadable template file.
+// The Jinja source of a --chat-template: a name's, or the text itself if it looks like one.
+// Errors: neither; the names that are known.
+[[nodiscard]] Result<std::string> chat_template_source(std::string_view value);
+// Errors: not a JSON object.
+[[nodiscard]] Result<std::string> chat_template_kwargs(const std::string& json);
+
+// Errors: a model that is not there; an unknown KV type name; a template that cannot be had.
 // Sets the log level too.
 [[nodiscard]] Result<engine::EngineSettings> engine_settings(const ModelOptions& options);
+// Says so where the file's chat template is missing and a default stands in. Call before a chat.
+void warn_of_default_template(const engine::Engine& engine);
+
 // Loads with a progress bar on stderr.
 [[nodiscard]] Result<std::unique_ptr<engine::Engine>> load_engine(const ModelOptions& options);
 

@@ -55,6 +55,29 @@ TEST_F(ModelOptionsTest, ReadsTheTemplateFile) {
   EXPECT_FALSE(engine_settings(options_));
 }
 
+TEST_F(ModelOptionsTest, TemplatesGoByNameOrAreJinja) {
+  options_.chat_template = "llama3";
+  EXPECT_NE(engine_settings(options_)->chat_template.find("<|eot_id|>"), std::string::npos);
+  options_.chat_template = "{{ messages }}";
+  EXPECT_EQ(engine_settings(options_)->chat_template, "{{ messages }}");
+  options_.chat_template = "llama99";
+  const auto refused = engine_settings(options_);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("'llama99'"), std::string::npos);
+  EXPECT_NE(refused.error().message.find(" chatml "), std::string::npos);
+}
+
+TEST_F(ModelOptionsTest, TemplateVariablesAreAJsonObject) {
+  options_.chat_template_kwargs = R"({"enable_thinking": false})";
+  EXPECT_EQ(engine_settings(options_)->chat_template_kwargs, options_.chat_template_kwargs);
+  for (const char* wrong : {"[]", "3", "{", "{\"a\": 1} x"}) {
+    options_.chat_template_kwargs = wrong;
+    const auto refused = engine_settings(options_);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_TRUE(refused.error().message.starts_with("--chat-template-kwargs: expected a JSON"));
+  }
+}
+
 TEST_F(ModelOptionsTest, MissingModelIsAnError) {
   options_.model += ".missing";
   const auto settings = engine_settings(options_);

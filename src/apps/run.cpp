@@ -45,6 +45,7 @@ Result<std::vector<TokenId>> prompt_tokens(const engine::Engine& engine, const R
                                            const std::string& text) {
   const auto bos = options.no_bos ? tokenizer::AddBos::kNever : tokenizer::AddBos::kAsModelSays;
   if (options.raw) return engine.tokenizer().encode(text, tokenizer::Specials::kParse, bos);
+  warn_of_default_template(engine);
   json messages = json::array();
   if (!options.system_prompt.empty()) {
     messages.push_back(

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/registry.h"
+#include "chat/named_templates.h"
 #include "engine/session.h"
 #include "model/registry.h"
 #include "os/cpu_features.h"
@@ -78,22 +79,25 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   }
   engine->backend_ = std::move(*backend);
 
-  std::string source = own.chat_template;
-  if (source.empty()) {
-    const auto found = engine->file_.get_string("tokenizer.chat_template");
-    if (found && *found) source = std::string(**found);
-  }
-  if (!source.empty()) engine->chat_template_ = chat::Template::parse(source);
+  engine->choose_chat_template();
   return engine;
 }
 
-Result<const chat::Template*> Engine::chat_template() const {
-  if (!chat_template_) {
-    return fail(
-        "{} carries no chat template; give one with --chat-template-file, or complete the "
-        "raw prompt with -no-cnv",
-        settings_.model.string());
+void Engine::choose_chat_template() {
+  std::string source = settings_.chat_template;
+  if (!source.empty()) {
+    chat_template_origin_ = TemplateOrigin::kSettings;
+  } else if (const auto found = file_.get_string("tokenizer.chat_template");
+             found && *found && !(*found)->empty()) {
+    source = std::string(**found);
+  } else {
+    chat_template_origin_ = TemplateOrigin::kDefault;
+    source = chat::named_template(chat::kDefaultTemplate).value_or("");
   }
+  chat_template_ = chat::Template::parse(source);
+}
+
+Result<const chat::Template*> Engine::chat_template() const {
   if (!*chat_template_) return fail(chat_template_->error());
   return &**chat_template_;
 }
@@ -104,7 +108,7 @@ Result<MarkedText> Engine::render_chat(const std::string& messages_json,
   if (!found) return fail(found.error());
   return (*found)->render({.messages_json = messages_json,
                            .tools_json = tools_json,
-                           .extra_json = "",
+                           .extra_json = settings_.chat_template_kwargs,
                            .bos_token = token_text(tokenizer_, tokenizer_.bos()),
                            .eos_token = token_text(tokenizer_, tokenizer_.eos()),
                            .add_generation_prompt = true});

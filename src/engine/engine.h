@@ -27,8 +27,9 @@ struct EngineSettings {
   uint64_t n_context = 0;  // positions; 0: the model's own, or as many as memory holds
   TensorType k_type = TensorType::kF16;
   TensorType v_type = TensorType::kF16;
-  size_t chunk_tokens = 512;  // prompt tokens of one backend call
-  std::string chat_template;  // Jinja source that replaces the file's; "" for the file's own
+  size_t chunk_tokens = 512;         // prompt tokens of one backend call
+  std::string chat_template;         // Jinja source that replaces the file's; "" for the file's own
+  std::string chat_template_kwargs;  // JSON object of variables for the template, or ""
 };
 
 class Session;
@@ -47,8 +48,10 @@ class Engine {
   [[nodiscard]] const MemoryPlan& plan() const { return plan_; }
   [[nodiscard]] backend::Backend& backend() const { return *backend_; }
 
-  // The chat template, or why there is none.
+  // The chat template, or why it does not parse. A file without one gets chat::kDefaultTemplate.
   [[nodiscard]] Result<const chat::Template*> chat_template() const;
+  enum class TemplateOrigin { kFile, kSettings, kDefault };
+  [[nodiscard]] TemplateOrigin chat_template_origin() const { return chat_template_origin_; }
   // Messages in the OpenAI format to a marked prompt that ends where the assistant begins.
   [[nodiscard]] Result<MarkedText> render_chat(const std::string& messages_json,
                                                const std::string& tools_json) const;
@@ -60,12 +63,14 @@ class Engine {
 
  private:
   Engine(EngineSettings settings, gguf::File file, tokenizer::Tokenizer tokenizer);
+  void choose_chat_template();
 
   EngineSettings settings_;
   gguf::File file_;
   tokenizer::Tokenizer tokenizer_;
   program::Program program_;
-  std::optional<Result<chat::Template>> chat_template_;
+  std::optional<Result<chat::Template>> chat_template_;  // set by load()
+  TemplateOrigin chat_template_origin_ = TemplateOrigin::kFile;
   MemoryPlan plan_;
   std::unique_ptr<backend::Backend> backend_;  // refers to program_ and file_: destroyed first
 };

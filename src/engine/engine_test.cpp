@@ -326,11 +326,32 @@ TEST_F(EngineTest, RefusesAContextBeyondWhatItAddresses) {
   EXPECT_NE(refused.error().message.find("more than Godwit addresses"), std::string::npos);
 }
 
-TEST_F(EngineTest, SaysThatAFileHasNoChatTemplate) {
+TEST_F(EngineTest, AFileWithoutAChatTemplateGetsChatml) {
   const auto engine = load(path_, {});
+  EXPECT_EQ(engine->chat_template_origin(), Engine::TemplateOrigin::kDefault);
+  const auto prompt = engine->render_chat(R"([{"role": "user", "content": "Hi"}])", "");
+  ASSERT_TRUE(prompt) << prompt.error().message;
+  EXPECT_EQ(prompt->text, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST_F(EngineTest, TemplateVariablesReachTheTemplate) {
+  EngineSettings settings;
+  settings.chat_template = "{{ mood }}{{ messages|length }}";
+  settings.chat_template_kwargs = R"({"mood": "calm"})";
+  const auto engine = load(path_, settings);
+  EXPECT_EQ(engine->chat_template_origin(), Engine::TemplateOrigin::kSettings);
+  const auto prompt = engine->render_chat("[]", "");
+  ASSERT_TRUE(prompt) << prompt.error().message;
+  EXPECT_EQ(prompt->text, "calm0");
+}
+
+TEST_F(EngineTest, ABrokenTemplateFailsOnlyWhenItIsUsed) {
+  EngineSettings settings;
+  settings.chat_template = "{% if %}";
+  const auto engine = load(path_, settings);
   const auto found = engine->chat_template();
   ASSERT_FALSE(found);
-  EXPECT_NE(found.error().message.find("carries no chat template"), std::string::npos);
+  EXPECT_TRUE(found.error().message.starts_with("chat template: line 1")) << found.error().message;
 }
 
 }  // namespace
