@@ -21,10 +21,16 @@ constexpr float kBiasDeviation = 0.02f;
 // general.file_type: what most tensors are, as llama.cpp numbers it; it only names the file there.
 std::optional<uint32_t> file_type(TensorType type) {
   constexpr std::pair<TensorType, uint32_t> kFileTypes[] = {
-      {TensorType::kF32, 0},   {TensorType::kF16, 1},   {TensorType::kQ4_0, 2},
-      {TensorType::kQ4_1, 3},  {TensorType::kQ8_0, 7},  {TensorType::kQ5_0, 8},
-      {TensorType::kQ5_1, 9},  {TensorType::kQ4_K, 14}, {TensorType::kQ5_K, 16},
-      {TensorType::kQ6_K, 18}, {TensorType::kBF16, 32},
+      {TensorType::kF32, 0},      {TensorType::kF16, 1},     {TensorType::kQ4_0, 2},
+      {TensorType::kQ4_1, 3},     {TensorType::kQ8_0, 7},    {TensorType::kQ5_0, 8},
+      {TensorType::kQ5_1, 9},     {TensorType::kQ2_K, 10},   {TensorType::kQ3_K, 11},
+      {TensorType::kQ4_K, 14},    {TensorType::kQ5_K, 16},   {TensorType::kQ6_K, 18},
+      {TensorType::kIQ2_XXS, 19}, {TensorType::kIQ2_XS, 20}, {TensorType::kIQ3_XXS, 23},
+      {TensorType::kIQ1_S, 24},   {TensorType::kIQ4_NL, 25}, {TensorType::kIQ3_S, 26},
+      {TensorType::kIQ2_S, 28},   {TensorType::kIQ4_XS, 30}, {TensorType::kIQ1_M, 31},
+      {TensorType::kBF16, 32},    {TensorType::kTQ1_0, 36},  {TensorType::kTQ2_0, 37},
+      {TensorType::kMXFP4, 38},   {TensorType::kNVFP4, 39},  {TensorType::kQ1_0, 40},
+      {TensorType::kQ2_0, 41},
   };
   const auto found = std::ranges::find(kFileTypes, type, &std::pair<TensorType, uint32_t>::first);
   if (found == std::end(kFileTypes)) return std::nullopt;
