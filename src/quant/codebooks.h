@@ -12,13 +12,11 @@ namespace godwit::quant {
 // 2i+1..2i (points of 8 weights) or 3i+2..3i (points of 4).
 template <size_t N>
 struct CodeTable {
-  static constexpr size_t kPoints = N;
   uint16_t codes[N];
 };
 
 template <size_t N>
 struct ValueTable {
-  static constexpr size_t kValues = N;
   int8_t values[N];
 };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bits.h"
 #include "base/host_device.h"
 #include "quant/codebooks.h"
 
@@ -15,8 +16,6 @@ namespace godwit::quant {
 
 template <size_t N, size_t n>
 struct Grid {
-  static constexpr size_t kPoints = N;
-  static constexpr size_t kWeights = n;
   alignas(64) int8_t points[N][n];
 };
 
@@ -124,7 +123,8 @@ GODWIT_HOST_DEVICE inline void decode_signed_point(const int8_t (&point)[n], int
                                                    float* out) {
   for (size_t i = 0; i < n; ++i) {
     const float magnitude = scale * static_cast<float>(point[i]);
-    out[i] = ((signs >> i) & 1) != 0 ? -magnitude : magnitude;
+    const uint32_t sign = ((static_cast<uint32_t>(signs) >> i) & 1) << 31;
+    out[i] = bit_cast_hd<float>(bit_cast_hd<uint32_t>(magnitude) ^ sign);
   }
 }
 

@@ -13,7 +13,6 @@
 #include "base/random.h"
 #include "base/tensor_type.h"
 #include "quant/block.h"
-#include "quant/codes.h"
 #include "quant/random_fill.h"
 #include "quant/value_tables.h"
 
@@ -29,10 +28,7 @@ struct BlockIQ4_NL {
 static_assert(kMatchesGeometry<BlockIQ4_NL>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockIQ4_NL& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 32; ++i) {
-    out[i] = d * static_cast<float>(iq4_value(nibble_of_halves<16>(block.qs, i)));
-  }
+  decode_halves<16, iq4_value>(block.qs, f16_to_f32(block.d), out);
 }
 
 inline void random_block(RandomStream& random, float deviation, BlockIQ4_NL& out) {

@@ -45,11 +45,8 @@ GODWIT_HOST_DEVICE inline void decode_block(const BlockIQ4_XS& block, float* out
   const float d = f16_to_f32(block.d);
   for (int group = 0; group < 8; ++group) {
     const float scale = d * static_cast<float>(iq4_xs_scale(block, group));
-    const uint8_t* qs = block.qs + ptrdiff_t{16} * group;
-    float* group_out = out + ptrdiff_t{32} * group;
-    for (int i = 0; i < 32; ++i) {
-      group_out[i] = scale * static_cast<float>(iq4_value(nibble_of_halves<16>(qs, i)));
-    }
+    decode_halves<16, iq4_value>(block.qs + ptrdiff_t{16} * group, scale,
+                                 out + ptrdiff_t{32} * group);
   }
 }
 

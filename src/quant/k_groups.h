@@ -18,7 +18,7 @@ struct KFactors {
   const uint8_t* scales;  // [kKScaleBytes]
 };
 
-// out[w] of 256 weights, whose codes are code_of(w).
+// The 256 weights of a block, the codes of which are code_of(group, i) with i = 0..31.
 template <class CodeOf>
 GODWIT_HOST_DEVICE inline void decode_k_groups(const KFactors& factors, CodeOf code_of,
                                                float* out) {
@@ -28,9 +28,9 @@ GODWIT_HOST_DEVICE inline void decode_k_groups(const KFactors& factors, CodeOf c
     const KScaleMin k = unpack_k_scale(factors.scales, group);
     const float scale = d * static_cast<float>(k.scale);
     const float min = dmin * static_cast<float>(k.min);
-    const int begin = kKGroupWeights * group;
-    for (int w = begin; w < begin + kKGroupWeights; ++w) {
-      out[w] = scale * static_cast<float>(code_of(w)) - min;
+    float* group_out = out + ptrdiff_t{kKGroupWeights} * group;
+    for (int i = 0; i < kKGroupWeights; ++i) {
+      group_out[i] = scale * static_cast<float>(code_of(group, i)) - min;
     }
   }
 }

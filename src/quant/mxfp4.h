@@ -15,7 +15,6 @@
 #include "base/random.h"
 #include "base/tensor_type.h"
 #include "quant/block.h"
-#include "quant/codes.h"
 #include "quant/random_fill.h"
 #include "quant/value_tables.h"
 
@@ -36,10 +35,7 @@ struct BlockMXFP4 {
 static_assert(kMatchesGeometry<BlockMXFP4>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockMXFP4& block, float* out) {
-  const float d = e8m0_to_f32_half(block.e);
-  for (int i = 0; i < 32; ++i) {
-    out[i] = d * static_cast<float>(fp4_doubled_value(nibble_of_halves<16>(block.qs, i)));
-  }
+  decode_halves<16, fp4_doubled_value>(block.qs, e8m0_to_f32_half(block.e), out);
 }
 
 inline void random_block(RandomStream& random, float deviation, BlockMXFP4& out) {

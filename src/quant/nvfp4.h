@@ -15,7 +15,6 @@
 #include "base/random.h"
 #include "base/tensor_type.h"
 #include "quant/block.h"
-#include "quant/codes.h"
 #include "quant/random_fill.h"
 #include "quant/value_tables.h"
 
@@ -42,12 +41,9 @@ static_assert(kMatchesGeometry<BlockNVFP4>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockNVFP4& block, float* out) {
   for (int group = 0; group < 4; ++group) {
-    const float d = ue4m3_to_f32_half(block.d[group]);
-    const uint8_t* qs = block.qs + ptrdiff_t{8} * group;
-    float* group_out = out + ptrdiff_t{16} * group;
-    for (int i = 0; i < 16; ++i) {
-      group_out[i] = d * static_cast<float>(fp4_doubled_value(nibble_of_halves<8>(qs, i)));
-    }
+    decode_halves<8, fp4_doubled_value>(block.qs + ptrdiff_t{8} * group,
+                                        ue4m3_to_f32_half(block.d[group]),
+                                        out + ptrdiff_t{16} * group);
   }
 }
 

@@ -27,7 +27,9 @@ static_assert(kMatchesGeometry<BlockQ1_0>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockQ1_0& block, float* out) {
   const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 128; ++i) out[i] = ((block.qs[i / 8] >> (i % 8)) & 1) != 0 ? d : -d;
+  for (const uint8_t byte : block.qs) {
+    for (int bit = 0; bit < 8; ++bit) *out++ = ((byte >> bit) & 1) != 0 ? d : -d;
+  }
 }
 
 inline void random_block(RandomStream& random, float deviation, BlockQ1_0& out) {

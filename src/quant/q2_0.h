@@ -29,8 +29,8 @@ static_assert(kMatchesGeometry<BlockQ2_0>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockQ2_0& block, float* out) {
   const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 64; ++i) {
-    out[i] = d * static_cast<float>(((block.qs[i / 4] >> (2 * (i % 4))) & 3) - 1);
+  for (const uint8_t byte : block.qs) {
+    for (int k = 0; k < 4; ++k) *out++ = d * static_cast<float>(((byte >> (2 * k)) & 3) - 1);
   }
 }
 

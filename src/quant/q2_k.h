@@ -39,8 +39,10 @@ GODWIT_HOST_DEVICE inline void decode_block(const BlockQ2_K& block, float* out) 
   for (int group = 0; group < 16; ++group) {
     const float scale = d * static_cast<float>(block.scales[group] & 0x0f);
     const float min = dmin * static_cast<float>(block.scales[group] >> 4);
-    for (int i = 16 * group; i < 16 * group + 16; ++i) {
-      out[i] = scale * static_cast<float>(pair_of_planes(block.qs, i)) - min;
+    const uint8_t* qs = block.qs + ptrdiff_t{16} * (group % 2);
+    float* group_out = out + ptrdiff_t{16} * group;
+    for (int i = 0; i < 16; ++i) {
+      group_out[i] = scale * static_cast<float>(pair_of_plane(qs, group / 2, i)) - min;
     }
   }
 }

@@ -26,7 +26,7 @@ namespace godwit::quant {
 
 // s - 32 of group 0..15 from the 12 packed bytes.
 [[nodiscard]] GODWIT_HOST_DEVICE inline int q3_k_scale(const uint8_t* packed, int group) {
-  const int low = nibble_of_halves<8>(packed, group);
+  const int low = nibble_of_half(packed, group / 8, group % 8);
   const int high = (packed[8 + group % 4] >> (2 * (group / 4))) & 3;
   return (low | high << 4) - 32;
 }
@@ -46,9 +46,13 @@ GODWIT_HOST_DEVICE inline void decode_block(const BlockQ3_K& block, float* out) 
   const float d = f16_to_f32(block.d);
   for (int group = 0; group < 16; ++group) {
     const float scale = d * static_cast<float>(q3_k_scale(block.scales, group));
-    for (int i = 16 * group; i < 16 * group + 16; ++i) {
-      const int high = (block.qh[i % 32] >> (i / 32)) & 1;
-      out[i] = scale * static_cast<float>((pair_of_planes(block.qs, i) | high << 2) - 4);
+    const uint8_t* qs = block.qs + ptrdiff_t{16} * (group % 2);
+    const uint8_t* qh = block.qh + ptrdiff_t{16} * (group % 2);
+    float* group_out = out + ptrdiff_t{16} * group;
+    for (int i = 0; i < 16; ++i) {
+      const int low = pair_of_plane(qs, group / 2, i);
+      const int high = (qh[i] >> (group / 2)) & 1;
+      group_out[i] = scale * static_cast<float>((low | high << 2) - 4);
     }
   }
 }

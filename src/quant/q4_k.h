@@ -38,8 +38,8 @@ struct BlockQ4_K {
 static_assert(kMatchesGeometry<BlockQ4_K>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockQ4_K& block, float* out) {
-  const auto code_of = [&](int w) {
-    return nibble_of_halves<32>(block.qs + ptrdiff_t{32} * (w / 64), w % 64);
+  const auto code_of = [&](int group, int i) {
+    return nibble_of_half(block.qs + ptrdiff_t{32} * (group / 2), group % 2, i);
   };
   decode_k_groups({block.d, block.dmin, block.scales}, code_of, out);
 }

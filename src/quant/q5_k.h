@@ -40,9 +40,9 @@ struct BlockQ5_K {
 static_assert(kMatchesGeometry<BlockQ5_K>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockQ5_K& block, float* out) {
-  const auto code_of = [&](int w) {
-    const int low = nibble_of_halves<32>(block.qs + ptrdiff_t{32} * (w / 64), w % 64);
-    return low | ((block.qh[w % 32] >> (w / 32)) & 1) << 4;
+  const auto code_of = [&](int group, int i) {
+    const int low = nibble_of_half(block.qs + ptrdiff_t{32} * (group / 2), group % 2, i);
+    return low | ((block.qh[i] >> group) & 1) << 4;
   };
   decode_k_groups({block.d, block.dmin, block.scales}, code_of, out);
 }

@@ -35,11 +35,17 @@ static_assert(kMatchesGeometry<BlockQ6_K>);
 GODWIT_HOST_DEVICE inline void decode_block(const BlockQ6_K& block, float* out) {
   const float d = f16_to_f32(block.d);
   for (int group = 0; group < 16; ++group) {
+    const int plane = group / 2;  // 4 h + k
     const float scale = d * static_cast<float>(block.scales[group]);
-    for (int w = 16 * group; w < 16 * group + 16; ++w) {
-      const int low = nibble_of_halves<64>(block.ql + ptrdiff_t{64} * (w / 128), w % 128);
-      const int high = pair_of_planes(block.qh, w);
-      out[w] = scale * static_cast<float>((low | high << 4) - 32);
+    const ptrdiff_t begin = ptrdiff_t{16} * (group % 2);
+    const uint8_t* ql =
+        block.ql + ptrdiff_t{64} * (plane / 4) + ptrdiff_t{32} * (plane % 2) + begin;
+    const uint8_t* qh = block.qh + begin;
+    float* group_out = out + ptrdiff_t{16} * group;
+    for (int i = 0; i < 16; ++i) {
+      const int low = nibble_of_half(ql, plane % 4 / 2, i);
+      const int high = pair_of_plane(qh, plane, i);
+      group_out[i] = scale * static_cast<float>((low | high << 4) - 32);
     }
   }
 }

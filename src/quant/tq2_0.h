@@ -31,7 +31,12 @@ static_assert(kMatchesGeometry<BlockTQ2_0>);
 
 GODWIT_HOST_DEVICE inline void decode_block(const BlockTQ2_0& block, float* out) {
   const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 256; ++i) out[i] = d * static_cast<float>(pair_of_planes(block.qs, i) - 1);
+  for (int plane = 0; plane < 8; ++plane) {
+    float* plane_out = out + ptrdiff_t{32} * plane;
+    for (int i = 0; i < 32; ++i) {
+      plane_out[i] = d * static_cast<float>(pair_of_plane(block.qs, plane, i) - 1);
+    }
+  }
 }
 
 inline void random_block(RandomStream& random, float deviation, BlockTQ2_0& out) {

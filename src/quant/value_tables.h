@@ -6,6 +6,7 @@
 
 #include "base/host_device.h"
 #include "quant/codebooks.h"
+#include "quant/codes.h"
 
 namespace godwit::quant {
 
@@ -19,6 +20,17 @@ namespace godwit::quant {
 [[nodiscard]] GODWIT_HOST_DEVICE inline int fp4_doubled_value(int code) {
   static constexpr ValueTable<16> kTable = kFp4Values;
   return kTable.values[code];
+}
+
+// out[i] = scale * value_of(q[i]) of 2n weights whose codes are in n bytes: byte i holds q[i] in
+// bits 3..0 and q[n + i] in bits 7..4.
+template <int n, int (*value_of)(int)>
+GODWIT_HOST_DEVICE inline void decode_halves(const uint8_t* qs, float scale, float* out) {
+  for (int half = 0; half < 2; ++half) {
+    for (int i = 0; i < n; ++i) {
+      out[n * half + i] = scale * static_cast<float>(value_of(nibble_of_half(qs, half, i)));
+    }
+  }
 }
 
 // The mean of the squares of the values: what random_block() scales by.
