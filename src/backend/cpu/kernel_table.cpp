@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backend/cpu/activation_kernels.h"
+#include "backend/cpu/grid_tiles.h"
 #include "backend/cpu/matvec_kernels.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/tile_layout.h"
@@ -54,6 +55,20 @@ constexpr auto kKernels = std::to_array<MatVecKernel>({
     {"q6_k avx512vnni", kQ6_K, Isa::kAvx512Vnni, kBlock256, kExact, avx512vnni::matvec_q6_k},
     {"q6_k avx2", kQ6_K, Isa::kAvx2, kBlock256, kExact, avx2::matvec_q6_k},
     {"q6_k generic", kQ6_K, Isa::kGeneric, kBlock256, kExact, generic::matvec_q6_k},
+    {"iq1_s avx2", kIQ1_S, Isa::kAvx2, kBlock256, kExact, avx2::matvec_iq1_s},
+    {"iq1_s generic", kIQ1_S, Isa::kGeneric, kBlock256, kExact, generic::matvec_iq1_s},
+    {"iq1_m avx2", kIQ1_M, Isa::kAvx2, kBlock256, kExact, avx2::matvec_iq1_m},
+    {"iq1_m generic", kIQ1_M, Isa::kGeneric, kBlock256, kExact, generic::matvec_iq1_m},
+    {"iq2_xxs avx2", kIQ2_XXS, Isa::kAvx2, kBlock256, kExact, avx2::matvec_iq2_xxs},
+    {"iq2_xxs generic", kIQ2_XXS, Isa::kGeneric, kBlock256, kExact, generic::matvec_iq2_xxs},
+    {"iq2_xs avx2", kIQ2_XS, Isa::kAvx2, kBlock256, kExact, avx2::matvec_iq2_xs},
+    {"iq2_xs generic", kIQ2_XS, Isa::kGeneric, kBlock256, kExact, generic::matvec_iq2_xs},
+    {"iq2_s avx2", kIQ2_S, Isa::kAvx2, kBlock256, kExact, avx2::matvec_iq2_s},
+    {"iq2_s generic", kIQ2_S, Isa::kGeneric, kBlock256, kExact, generic::matvec_iq2_s},
+    {"iq3_xxs avx2", kIQ3_XXS, Isa::kAvx2, kBlock256, kExact, avx2::matvec_iq3_xxs},
+    {"iq3_xxs generic", kIQ3_XXS, Isa::kGeneric, kBlock256, kExact, generic::matvec_iq3_xxs},
+    {"iq3_s avx2", kIQ3_S, Isa::kAvx2, kBlock256, kExact, avx2::matvec_iq3_s},
+    {"iq3_s generic", kIQ3_S, Isa::kGeneric, kBlock256, kExact, generic::matvec_iq3_s},
 });
 
 // Packed bytes of a row, from the tile that 16 rows share over `kColumns` columns.
@@ -75,6 +90,13 @@ constexpr auto kPackings = std::to_array<Packing>({
     {kQ4_K, packed_row_bytes<sizeof(TileQ4_K), 256>, pack_q4_k},
     {kQ5_K, packed_row_bytes<sizeof(TileQ5_K), 256>, pack_q5_k},
     {kQ6_K, packed_row_bytes<sizeof(TileQ6_K), 256>, pack_q6_k},
+    {kIQ1_S, packed_row_bytes<sizeof(TileIQ1_S), 256>, pack_iq1_s},
+    {kIQ1_M, packed_row_bytes<sizeof(TileIQ1_M), 256>, pack_iq1_m},
+    {kIQ2_XXS, packed_row_bytes<sizeof(TileIQ2_XXS), 256>, pack_iq2_xxs},
+    {kIQ2_XS, packed_row_bytes<sizeof(TileIQ2_XS), 256>, pack_iq2_xs},
+    {kIQ2_S, packed_row_bytes<sizeof(TileIQ2_S), 256>, pack_iq2_s},
+    {kIQ3_XXS, packed_row_bytes<sizeof(TileIQ3_XXS), 256>, pack_iq3_xxs},
+    {kIQ3_S, packed_row_bytes<sizeof(TileIQ3_S), 256>, pack_iq3_s},
 });
 
 }  // namespace

@@ -236,13 +236,16 @@ void check_edited(const MatVecKernel& kernel, const MatVecKernel& reference, siz
 EditBlocks fill_codes(TensorType type, uint8_t value) {
   return [type, value](std::span<std::byte> file) {
     const TensorGeometry& geometry = tensor_geometry(type);
-    const size_t begin = type == TensorType::kQ6_K   ? 0
-                         : type == TensorType::kQ4_K ? 16
-                         : type == TensorType::kQ5_K ? 16
-                         : type == TensorType::kQ4_1 ? 4
-                         : type == TensorType::kQ5_1 ? 4
-                                                     : 2;
-    const size_t end = type == TensorType::kQ6_K ? 208 : geometry.block_bytes;
+    const size_t begin = type == TensorType::kQ6_K    ? 0
+                         : type == TensorType::kQ4_K  ? 16
+                         : type == TensorType::kQ5_K  ? 16
+                         : type == TensorType::kQ4_1  ? 4
+                         : type == TensorType::kIQ1_M ? 0
+                         : type == TensorType::kQ5_1  ? 4
+                                                      : 2;
+    const size_t end = type == TensorType::kQ6_K    ? 208
+                       : type == TensorType::kIQ1_M ? 48
+                                                    : geometry.block_bytes;
     for (size_t at = 0; at < file.size(); at += geometry.block_bytes) {
       std::memset(&file[at + begin], value, end - begin);
     }
@@ -264,6 +267,12 @@ std::vector<size_t> scale_offsets(TensorType type) {
     case TensorType::kQ4_0:
     case TensorType::kQ5_0:
     case TensorType::kQ8_0:
+    case TensorType::kIQ1_S:
+    case TensorType::kIQ2_XXS:
+    case TensorType::kIQ2_XS:
+    case TensorType::kIQ2_S:
+    case TensorType::kIQ3_XXS:
+    case TensorType::kIQ3_S:
       return {0};
     case TensorType::kQ4_1:
     case TensorType::kQ5_1:
@@ -277,6 +286,14 @@ std::vector<size_t> scale_offsets(TensorType type) {
   }
 }
 
+// IQ1_M keeps its scale as the highest nibbles of its last four words.
+void set_scale_iq1_m(std::span<std::byte> block, uint16_t half) {
+  for (size_t k = 0; k < 4; ++k) {
+    std::byte& high = block[48 + 2 * k + 1];
+    high = (high & std::byte{0x0f}) | static_cast<std::byte>((half >> (4 * k) & 15) << 4);
+  }
+}
+
 TEST_P(MatVec, IsExactAtExtremeScales) {
   const MatVecKernel& kernel = GetParam();
   // Largest, smallest subnormal, largest subnormal, zero, minus zero.
@@ -286,6 +303,10 @@ TEST_P(MatVec, IsExactAtExtremeScales) {
     const auto half = static_cast<uint16_t>(bits & (0x8000 | largest));
     const EditBlocks edit = [&](std::span<std::byte> file) {
       for (size_t at = 0; at < file.size(); at += tensor_geometry(kernel.type).block_bytes) {
+        if (kernel.type == TensorType::kIQ1_M) {
+          set_scale_iq1_m(file.subspan(at), half);
+          continue;
+        }
         for (const size_t offset : scale_offsets(kernel.type)) {
           std::memcpy(&file[at + offset], &half, 2);
         }

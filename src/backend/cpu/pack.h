@@ -1,5 +1,6 @@
-// Packing: file rows into the tiles of tile_layout.h, once, while a model loads. A permutation of
-// bits that works dword by dword, so that it keeps up with a fast disk. Called through Packing.
+// Packing: file rows into the tiles of tile_layout.h and grid_tiles.h, once, while a model loads. A
+// permutation of bits that works dword by dword, so that it keeps up with a fast disk. Called
+// through Packing.
 #pragma once
 
 #include <cstddef>
@@ -19,5 +20,12 @@ void pack_q8_0(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst)
 void pack_q4_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 void pack_q5_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 void pack_q6_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq1_s(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq1_m(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq2_xxs(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq2_xs(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq2_s(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq3_xxs(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq3_s(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 
 }  // namespace godwit::cpu
