@@ -60,6 +60,13 @@ void matvec_q8_0(const MatVecArgs& args);
 void matvec_q4_k(const MatVecArgs& args);
 void matvec_q5_k(const MatVecArgs& args);
 void matvec_q6_k(const MatVecArgs& args);
+void matvec_iq1_s(const MatVecArgs& args);
+void matvec_iq1_m(const MatVecArgs& args);
+void matvec_iq2_xxs(const MatVecArgs& args);
+void matvec_iq2_xs(const MatVecArgs& args);
+void matvec_iq2_s(const MatVecArgs& args);
+void matvec_iq3_xxs(const MatVecArgs& args);
+void matvec_iq3_s(const MatVecArgs& args);
 }  // namespace avx512vnni
 
 }  // namespace godwit::cpu

@@ -1,0 +1,435 @@
+// Computes: what matvec_grid_generic.cpp says.
+// Shapes and types: weights in tiles of grid_tiles.h, [rows / 16, cols / 256]; x kQ8Block256.
+// Preconditions: those of MatVecArgs; the caller guarantees them.
+// Bytes moved: rows * cols / 256 * (tile bytes / 16) of weights, once per chunk of tokens.
+//   Floor = bytes / read bandwidth; measured: docs/BENCHMARKS.md.
+// Work split: a dword lane is a row, its four bytes belong to the four codes of a group; vector f
+//   of eight holds weight f of each code. x is put in that order first, once per call.
+// Arithmetic: exact. Weights are kept as 64 + w in 1..127; the sum of x times 64 is taken off again
+//   in integers. vpmaddubsw sums fit int16: two of 107 * 127.
+// Reference: matvec_grid_generic.cpp.
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/grid_tables.h"
+#include "backend/cpu/grid_tiles.h"
+#include "backend/cpu/intrinsics.h"
+#include "backend/cpu/isa_rows.h"
+#include "backend/cpu/lanes_avx512.h"
+#include "backend/cpu/matvec_kernels.h"
+
+namespace godwit::cpu::avx512vnni {
+namespace {
+
+// 16 x 32 weights as weights[f], byte 4 r + j: 64 + weight 8 j + f of row r; a scale for all
+// columns of a row, or two int16, for the first 16 and the last.
+struct Unpacked {
+  __m512i weights[8];
+  __m512i scales;
+};
+
+// Codes of up to 11 bits: their low bytes, and which of them lie in 64 entries of the table or
+// more: masks[i] is set where those from 64 i on supersede what came before.
+template <size_t kEntries>
+struct Codes {
+  __m512i low;
+  __mmask64 masks[kEntries / 64];
+};
+
+[[gnu::always_inline]] inline __mmask64 load_mask(const uint8_t (&plane)[8]) {
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, plane, 8);
+  return bits;
+}
+
+// high: where bit 8, 9 and so on are set.
+template <size_t kEntries, class... Masks>
+[[gnu::always_inline]] inline Codes<kEntries> select(__m512i low, Masks... high) {
+  constexpr size_t kBits = 2 + sizeof...(high);
+  static_assert(kEntries == size_t{64} << kBits);
+  const __mmask64 bits[kBits] = {_mm512_movepi8_mask(_mm512_slli_epi16(low, 1)),
+                                 _mm512_movepi8_mask(low), high...};
+  Codes<kEntries> codes;
+  codes.low = low;
+#pragma GCC unroll 32
+  for (size_t i = 1; i < kEntries / 64; ++i) {
+    // What has a bit that i lacks as well is superseded later.
+    const size_t lowest = static_cast<size_t>(__builtin_ctzll(i));
+    __mmask64 mask = bits[lowest];
+#pragma GCC unroll 8
+    for (size_t k = lowest + 1; k < kBits; ++k) {
+      if ((i >> k & 1) != 0) mask = _kand_mask64(mask, bits[k]);
+    }
+    codes.masks[i] = mask;
+  }
+  return codes;
+}
+
+// table[code] in every byte.
+template <size_t kEntries>
+[[gnu::always_inline]] inline __m512i look_up(const uint8_t (&table)[kEntries],
+                                              const Codes<kEntries>& codes) {
+  __m512i found = _mm512_permutexvar_epi8(codes.low, _mm512_load_si512(table));
+#pragma GCC unroll 32
+  for (size_t i = 1; i < kEntries / 64; ++i) {
+    found = _mm512_mask_permutexvar_epi8(found, codes.masks[i], codes.low,
+                                         _mm512_load_si512(table + 64 * i));
+  }
+  return found;
+}
+
+// How a byte codes the signs of eight weights: bit i, or seven from bit 0 or 1 up and the eighth so
+// that their number is even.
+enum class SignBits : uint8_t { kEight, kSeven, kSevenFromBit1 };
+
+// A matrix for gf2p8affineqb that puts sign f of a byte at bit places[f].
+[[nodiscard]] constexpr uint64_t sign_matrix(SignBits bits, const unsigned (&places)[8]) {
+  uint64_t matrix = 0;
+  for (unsigned f = 0; f < 8; ++f) {
+    uint64_t sources = 1u << f;
+    if (bits == SignBits::kSeven && f == 7) sources = 0x7f;
+    if (bits == SignBits::kSevenFromBit1) sources = f == 7 ? 0xfe : 2u << f;
+    matrix |= sources << (8 * (7 - places[f]));
+  }
+  return matrix;
+}
+
+// Where the tables of levels of two and of three bits expect the signs.
+constexpr unsigned kPlaces2[8] = {4, 5, 0, 1, 6, 7, 2, 3};
+constexpr unsigned kPlaces3[8] = {3, 0, 4, 1, 5, 2, 6, 7};
+
+template <SignBits kBits, size_t kLevelBits>
+[[gnu::always_inline]] inline __m512i place_signs(__m512i bytes) {
+  constexpr uint64_t kMatrix = sign_matrix(kBits, kLevelBits == 2 ? kPlaces2 : kPlaces3);
+  return _mm512_gf2p8affine_epi64_epi8(bytes, _mm512_set1_epi64(static_cast<int64_t>(kMatrix)), 0);
+}
+
+// Seven bits of each word in each byte.
+[[gnu::always_inline]] inline __m512i split_words(__m512i words) {
+  return _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x352e2720150e0700), words);
+}
+
+// mask ? a : b, bit by bit.
+[[gnu::always_inline]] inline __m512i pick(__m512i mask, __m512i a, __m512i b) {
+  return _mm512_ternarylogic_epi32(mask, a, b, 0xca);
+}
+
+[[gnu::always_inline]] inline __m512i value(const ValueTables<4>& tables, size_t t, __m512i index) {
+  return _mm512_permutexvar_epi8(index, _mm512_load_si512(tables.values[t]));
+}
+[[gnu::always_inline]] inline __m512i value(const ValueTables<6>& tables, size_t t, __m512i index) {
+  return _mm512_permutexvar_epi8(index, _mm512_load_si512(tables.values[t]));
+}
+
+// Weights from levels of two bits (low: weights 0..3) and signs at kPlaces2.
+[[gnu::always_inline]] inline void join_values(const ValueTables<4>& tables, __m512i low,
+                                               __m512i high, __m512i signs, Unpacked& out) {
+  const __m512i below = _mm512_set1_epi8(0x0f);
+  const __m512i above = _mm512_set1_epi8(0x3c);
+  const __m512i signs2 = _mm512_srli_epi16(signs, 2);
+  const __m512i index[4] = {pick(below, low, signs), pick(above, _mm512_srli_epi16(low, 2), signs),
+                            pick(below, high, signs2),
+                            pick(above, _mm512_srli_epi16(high, 2), signs2)};
+#pragma GCC unroll 8
+  for (size_t f = 0; f < 8; ++f) out.weights[f] = value(tables, f % 4, index[f / 2]);
+}
+
+// Weights from levels of three bits, of the even entries and the odd, and signs at kPlaces3.
+template <size_t kEntries>
+[[gnu::always_inline]] inline void join_values(const ValueTables<6>& tables,
+                                               const LevelTable<kEntries>& levels,
+                                               const Codes<kEntries>& even,
+                                               const Codes<kEntries>& odd, __m512i signs,
+                                               Unpacked& out) {
+  const __m512i below = _mm512_set1_epi8(7);
+  const __m512i signs3 = _mm512_srli_epi16(signs, 3);
+  const __m512i signs5 = _mm512_srli_epi16(signs, 5);
+  const __m512i w01 = look_up(levels.low, even);
+  const __m512i w23 = look_up(levels.high, even);
+  const __m512i w45 = look_up(levels.low, odd);
+  const __m512i w67 = look_up(levels.high, odd);
+  out.weights[0] = value(tables, 0, pick(below, w01, signs));
+  out.weights[1] = value(tables, 1, pick(below, signs, w01));
+  out.weights[2] = value(tables, 2, pick(below, w23, signs));
+  out.weights[3] = value(tables, 3, pick(below, signs, w23));
+  out.weights[4] = value(tables, 4, pick(below, w45, signs));
+  out.weights[5] = value(tables, 5, pick(below, signs, w45));
+  out.weights[6] = value(tables, 0, pick(below, w67, signs3));
+  out.weights[7] = value(tables, 5, pick(below, signs5, w67));
+}
+
+// The nibbles of 16 rows, one in each dword.
+[[gnu::always_inline]] inline __m512i load_nibbles(const uint8_t (&nibbles)[8]) {
+  int64_t bits = 0;
+  __builtin_memcpy(&bits, nibbles, 8);
+  // Each byte of a qword takes eight bits from where the first and the second row of four begin.
+  const __m512i shifts = _mm512_setr_epi64(
+      0x0000000400000000, 0x0000000c00000008, 0x0000001400000010, 0x0000001c00000018,
+      0x0000002400000020, 0x0000002c00000028, 0x0000003400000030, 0x0000003c00000038);
+  const __m512i spread = _mm512_multishift_epi64_epi8(shifts, _mm512_set1_epi64(bits));
+  return _mm512_and_si512(spread, _mm512_set1_epi32(15));
+}
+
+[[gnu::always_inline]] inline __m512i word_scales(__m512i words) {
+  return _mm512_or_si512(_mm512_srli_epi32(words, 27), _mm512_set1_epi32(1));
+}
+
+// 2 s + 1 of every row.
+[[gnu::always_inline]] inline __m512i odd_scales(__m512i s) {
+  return _mm512_or_si512(_mm512_add_epi32(s, s), _mm512_set1_epi32(1));
+}
+
+[[gnu::always_inline]] inline __m512i pair_scales(const uint8_t (&scales)[2][8]) {
+  const __m512i pairs =
+      _mm512_or_si512(load_nibbles(scales[0]), _mm512_slli_epi32(load_nibbles(scales[1]), 16));
+  return _mm512_or_si512(_mm512_add_epi32(pairs, pairs), _mm512_set1_epi32(0x10001));
+}
+
+// A policy per type: how a group becomes weights and scales.
+
+struct IQ2_XXS {
+  using Tile = TileIQ2_XXS;
+  static constexpr size_t kScaleColumns = 32;
+  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
+    const __m512i words = load(in.words);
+    const Codes<256> codes = select<256>(load(in.codes));
+    const __m512i signs = place_signs<SignBits::kSeven, 2>(split_words(words));
+    join_values(kValuesIQ2, look_up(kLevelsIQ2_XXS.low, codes), look_up(kLevelsIQ2_XXS.high, codes),
+                signs, out);
+    out.scales = word_scales(words);
+  }
+};
+
+struct IQ3_XXS {
+  using Tile = TileIQ3_XXS;
+  static constexpr size_t kScaleColumns = 32;
+  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
+    const __m512i words = load(in.words);
+    const __m512i signs = place_signs<SignBits::kSeven, 3>(split_words(words));
+    join_values(kValuesIQ3_XXS, kLevelsIQ3_XXS, select<256>(load(in.even)),
+                select<256>(load(in.odd)), signs, out);
+    out.scales = word_scales(words);
+  }
+};
+
+struct IQ2_XS {
+  using Tile = TileIQ2_XS;
+  static constexpr size_t kScaleColumns = 16;
+  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
+    const __m512i high = load(in.high);
+    const Codes<512> codes =
+        select<512>(load(in.codes), _mm512_movepi8_mask(_mm512_slli_epi16(high, 7)));
+    const __m512i signs = place_signs<SignBits::kSevenFromBit1, 2>(high);
+    join_values(kValuesIQ2, look_up(kLevelsIQ2_XS.low, codes), look_up(kLevelsIQ2_XS.high, codes),
+                signs, out);
+    out.scales = pair_scales(in.scales);
+  }
+};
+
+struct IQ2_S {
+  using Tile = TileIQ2_S;
+  static constexpr size_t kScaleColumns = 16;
+  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
+    const Codes<1024> codes =
+        select<1024>(load(in.codes), load_mask(in.planes[0]), load_mask(in.planes[1]));
+    const __m512i signs = place_signs<SignBits::kEight, 2>(load(in.signs));
+    join_values(kValuesIQ2, look_up(kLevelsIQ2_S.low, codes), look_up(kLevelsIQ2_S.high, codes),
+                signs, out);
+    out.scales = pair_scales(in.scales);
+  }
+};
+
+struct IQ3_S {
+  using Tile = TileIQ3_S;
+  static constexpr size_t kScaleColumns = 32;
+  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
+    const __m512i signs = place_signs<SignBits::kEight, 3>(load(in.signs));
+    join_values(kValuesIQ3_S, kLevelsIQ3_S, select<512>(load(in.even), load_mask(in.even_plane)),
+                select<512>(load(in.odd), load_mask(in.odd_plane)), signs, out);
+    out.scales = odd_scales(load_nibbles(in.scales));
+  }
+};
+
+template <class Group>
+[[gnu::always_inline]] inline void unpack_iq1(const Group& in, __m512i negative, Unpacked& out) {
+  const Codes<2048> codes = select<2048>(load(in.codes), load_mask(in.planes[0]),
+                                         load_mask(in.planes[1]), load_mask(in.planes[2]));
+  join_values(kValuesIQ1, look_up(kLevelsIQ1.low, codes), look_up(kLevelsIQ1.high, codes), negative,
+              out);
+}
+
+struct IQ1_S {
+  using Tile = TileIQ1_S;
+  static constexpr size_t kScaleColumns = 32;
+  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
+    const __m512i nibbles = load_nibbles(in.scales);
+    const __mmask16 negative = _mm512_test_epi32_mask(nibbles, _mm512_set1_epi32(8));
+    unpack_iq1(in, _mm512_maskz_set1_epi32(negative, -1), out);
+    out.scales = odd_scales(_mm512_and_si512(nibbles, _mm512_set1_epi32(7)));
+  }
+};
+
+struct IQ1_M {
+  using Tile = TileIQ1_M;
+  static constexpr size_t kScaleColumns = 16;
+  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
+    unpack_iq1(in, _mm512_movm_epi8(load_mask(in.negative)), out);
+    out.scales = pair_scales(in.scales);
+  }
+};
+
+// x is that of Rearranged.
+template <class Type>
+struct Permutes {
+  using Tile = typename Type::Tile;
+  static constexpr size_t kActivationBytes = 1;
+  static size_t tile_bytes(size_t cols) { return cols / 256 * sizeof(Tile); }
+
+  // Sums of scale * weight * x; where a scale covers 16 columns, offsets are 64 times the sums of
+  // scale * x to be taken off.
+  template <size_t kTokens>
+  struct Sums {
+    __m512i dots[kTokens];
+    __m512i offsets[kTokens];
+  };
+
+  // group: number of the group in the row.
+  template <size_t kTokens>
+  [[gnu::always_inline]] static void add_group(const Unpacked& w, const Activations& x,
+                                               size_t group, Sums<kTokens>& sums) {
+#pragma GCC unroll 8
+    for (size_t t = 0; t < kTokens; ++t) {
+      const int8_t* q = x.q + t * x.q_stride + 32 * group;
+      const __m512i word = _mm512_set1_epi32(x.sums[t * x.sum_stride + group]);
+      if constexpr (Type::kScaleColumns == 32) {
+        __m512i dot = word;
+#pragma GCC unroll 8
+        for (size_t f = 0; f < 8; ++f) {
+          dot = _mm512_dpbusd_epi32(dot, w.weights[f], broadcast4(q + 4 * f));
+        }
+        sums.dots[t] = _mm512_add_epi32(sums.dots[t], _mm512_mullo_epi32(dot, w.scales));
+      } else {
+#pragma GCC unroll 8
+        for (size_t f = 0; f < 8; ++f) {
+          const __m512i pairs = _mm512_maddubs_epi16(w.weights[f], broadcast4(q + 4 * f));
+          sums.dots[t] = _mm512_dpwssd_epi32(sums.dots[t], pairs, w.scales);
+        }
+        sums.offsets[t] = _mm512_dpwssd_epi32(sums.offsets[t], word, w.scales);
+      }
+    }
+  }
+
+  template <size_t kTokens, bool kPrefetch>
+  static void multiply(const TileJob& job) {
+    const auto* tile = reinterpret_cast<const Tile*>(job.weights);
+    const Activations x = job.x;
+    __m512 sums[kTokens];
+    for (__m512& sum : sums) sum = _mm512_setzero_ps();
+    for (size_t b = 0; b < job.cols / 256; ++b, ++tile) {
+      Sums<kTokens> isums;
+      for (size_t t = 0; t < kTokens; ++t)
+        isums.dots[t] = isums.offsets[t] = _mm512_setzero_si512();
+#pragma GCC unroll 1
+      for (size_t g = 0; g < kGridGroups; ++g) {
+        if constexpr (kPrefetch) prefetch_weights<sizeof(Tile) / 8>(&tile->groups[g]);
+        Unpacked w;
+        Type::unpack(tile->groups[g], w);
+        add_group(w, x, kGridGroups * b + g, isums);
+      }
+      const __m512 d = _mm512_mul_ps(_mm512_set1_ps(Tile::kUnit), load_halves(tile->d));
+#pragma GCC unroll 8
+      for (size_t t = 0; t < kTokens; ++t) {
+        __m512i isum = isums.dots[t];
+        if constexpr (Type::kScaleColumns == 16) {
+          isum = _mm512_sub_epi32(isum, _mm512_slli_epi32(isums.offsets[t], 6));
+        }
+        const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x.scales[t * x.scale_stride + b]));
+        sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum), scale, sums[t]);
+      }
+    }
+    store_sums(sums, job, 0);
+  }
+};
+
+// x as these kernels read it: of each 32 columns, byte 4 f + j is column 8 j + f. One word of sums
+// per 32 columns: -64 times their sum, or, where scales cover 16, the sums of both halves.
+template <size_t kScaleColumns>
+struct Rearranged {
+  static constexpr size_t kBytes = size_t{128} << 10;
+
+  alignas(64) int8_t q[kBytes];
+  int32_t sums[kBytes / 32];
+
+  [[gnu::always_inline]] static int32_t low_half(int32_t word) {
+    return static_cast<int16_t>(word & 0xffff);
+  }
+
+  // From the twelve words of a block, the eight of this order.
+  static void rearrange_sums(const int32_t* words, int32_t* out) {
+    for (size_t g = 0; g < kGridGroups; ++g) {
+      if constexpr (kScaleColumns == 32) {
+        out[g] = -64 * (g % 2 == 0 ? low_half(words[g / 2]) : words[g / 2] >> 16);
+      } else {
+        const int32_t first = words[4 + 2 * g % 8];
+        const int32_t second = words[4 + 2 * g % 8 + 1];
+        out[g] = g < 4
+                     ? (first & 0xffff) | static_cast<int32_t>(static_cast<uint32_t>(second) << 16)
+                     : (first >> 16 & 0xffff) |
+                           static_cast<int32_t>(static_cast<uint32_t>(second) & 0xffff0000u);
+      }
+    }
+  }
+
+  // Tokens [0, n) of x.
+  Activations fill(const Activations& x, size_t n, size_t cols) {
+    alignas(64) uint8_t from[64];
+    for (size_t i = 0; i < 64; ++i) {
+      from[i] = static_cast<uint8_t>(i / 32 * 32 + i % 4 * 8 + i % 32 / 4);
+    }
+    const __m512i order = _mm512_load_si512(from);
+    Activations out = x;
+    out.q = q;
+    out.q_stride = cols;
+    out.sums = sums;
+    out.sum_stride = cols / 32;
+    for (size_t t = 0; t < n; ++t) {
+      for (size_t c = 0; c < cols; c += 64) {
+        const __m512i bytes = _mm512_loadu_si512(x.q + t * x.q_stride + c);
+        _mm512_store_si512(q + t * cols + c, _mm512_permutexvar_epi8(order, bytes));
+      }
+      for (size_t b = 0; b < cols / 256; ++b) {
+        rearrange_sums(x.sums + t * x.sum_stride + kSumWordsPerBlock256 * b,
+                       sums + t * out.sum_stride + kGridGroups * b);
+      }
+    }
+    return out;
+  }
+};
+
+// `wide` serves rows longer than the rearranged x may be, with the same bits.
+template <class Type>
+[[gnu::always_inline]] inline void run(const MatVecArgs& args, void (*wide)(const MatVecArgs&)) {
+  Rearranged<Type::kScaleColumns> rearranged;
+  const size_t fitting = sizeof(rearranged.q) / (args.cols + 1);
+  if (fitting == 0) return wide(args);
+  const size_t chunk = fitting < 8 ? fitting : fitting / 8 * 8;
+  for (size_t first = 0; first < args.n_tokens; first += chunk) {
+    MatVecArgs part = args;
+    part.n_tokens = smaller(chunk, args.n_tokens - first);
+    part.x = rearranged.fill(skip_tokens(args.x, first), part.n_tokens, args.cols);
+    part.y = args.y + first * args.y_stride;
+    run_rows<Permutes<Type>, 8, 4, 2, 1>(part);
+  }
+}
+
+}  // namespace
+
+void matvec_iq1_s(const MatVecArgs& args) { run<IQ1_S>(args, avx2::matvec_iq1_s); }
+void matvec_iq1_m(const MatVecArgs& args) { run<IQ1_M>(args, avx2::matvec_iq1_m); }
+void matvec_iq2_xxs(const MatVecArgs& args) { run<IQ2_XXS>(args, avx2::matvec_iq2_xxs); }
+void matvec_iq2_xs(const MatVecArgs& args) { run<IQ2_XS>(args, avx2::matvec_iq2_xs); }
+void matvec_iq2_s(const MatVecArgs& args) { run<IQ2_S>(args, avx2::matvec_iq2_s); }
+void matvec_iq3_xxs(const MatVecArgs& args) { run<IQ3_XXS>(args, avx2::matvec_iq3_xxs); }
+void matvec_iq3_s(const MatVecArgs& args) { run<IQ3_S>(args, avx2::matvec_iq3_s); }
+
+}  // namespace godwit::cpu::avx512vnni
