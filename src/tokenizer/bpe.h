@@ -1,6 +1,7 @@
-// Byte-pair merging of one word: starting from its bytes, the adjacent pair with the best rank is
-// joined (of equal ranks the leftmost) until no pair has one. Owns the merge table; immutable.
-// n bytes cost at most 3n queue entries, so O(n log n) whatever the word.
+// Byte-pair merging of one word: starting from its bytes (or, where spaces are escaped, from its
+// characters), the adjacent pair with the best rank is joined (of equal ranks the leftmost) until
+// no pair has one. Owns the merge table; immutable. n symbols cost at most 3n queue entries, so
+// O(n log n) whatever the word.
 #pragma once
 
 #include <array>
@@ -12,21 +13,26 @@
 #include <vector>
 
 #include "base/types.h"
+#include "tokenizer/spelling.h"
 
 namespace godwit::tokenizer {
 
-// A byte, a token, or a step between the two that only the merges know. Ids below the vocabulary's
-// size are tokens.
+// A byte or character, a token, or a step between the two that only the merges know. Ids from 0 to
+// the vocabulary's size are tokens.
 using SymbolId = int32_t;
 
 class MergeTable {
  public:
-  // Ids of byte-level spellings; the views stay valid while the table is built.
-  using Ids = std::unordered_map<std::string_view, int32_t>;
-
-  // `merges` as in the file, best first. A merge whose text is no token gets a symbol of its own,
-  // since a later merge may need it; entries without two halves are ignored, as llama.cpp does.
-  MergeTable(const Ids& ids, int32_t n_tokens, std::span<const std::string> merges);
+  struct Source {
+    const TokenIds& words;  // what plain text may become
+    int32_t n_tokens;
+    std::span<const std::string> merges;  // as in the file, best first
+    Spelling spelling;
+    const ByteTokens& byte_tokens;  // used where spaces are escaped
+  };
+  // A merge whose text is no token gets a symbol of its own, since a later merge may need it;
+  // entries without two halves are ignored, as llama.cpp does.
+  explicit MergeTable(const Source& source);
 
   struct Merge {
     int32_t rank;
@@ -35,13 +41,25 @@ class MergeTable {
   // The merge of this pair, or nullptr.
   [[nodiscard]] const Merge* find(SymbolId left, SymbolId right) const;
 
+  // What words are made of before anything is merged: the first of them in `rest` (not empty).
+  struct Unit {
+    SymbolId id;  // kUnspelled for a character that neither tokens nor merges know
+    size_t bytes;
+  };
+  [[nodiscard]] Unit first_unit(std::string_view rest) const;
+
   [[nodiscard]] SymbolId of_byte(uint8_t byte) const { return bytes_[byte]; }
-  [[nodiscard]] bool is_token(SymbolId symbol) const { return symbol < n_tokens_; }
+  [[nodiscard]] bool is_token(SymbolId symbol) const { return symbol >= 0 && symbol < n_tokens_; }
 
  private:
+  static constexpr SymbolId kUnspelled = -2;
+
   std::unordered_map<uint64_t, Merge> merges_;
+  // Byte-level: the symbol of each byte. Otherwise: its byte token, or kUnspelled.
   std::array<SymbolId, 256> bytes_{};
+  std::unordered_map<std::string, SymbolId> characters_;  // empty where words are byte-level
   int32_t n_tokens_;
+  Spelling spelling_;
 };
 
 // The working memory of encoding; one for each thread, reused from word to word.
@@ -49,8 +67,8 @@ class BpeEncoder {
  public:
   explicit BpeEncoder(const MergeTable& table) : table_(&table) {}
 
-  // Tokens of one word of raw bytes (below 2 GiB), valid until the next call. A byte that the
-  // vocabulary lacks has no token and is left out, as in llama.cpp.
+  // Tokens of one word (below 2 GiB; raw bytes, or with its spaces escaped), valid until the next
+  // call. A byte that the vocabulary lacks has no token and is left out, as in llama.cpp.
   [[nodiscard]] std::span<const TokenId> encode(std::string_view word);
 
   // Entries taken from the queue since construction: the work done, for tests.
@@ -78,6 +96,7 @@ class BpeEncoder {
   void queue_pair(int32_t left, int32_t right);
   void join(const Candidate& candidate);
   void emit(std::string_view word);
+  void emit_units(std::string_view text);
   [[nodiscard]] Symbol& symbol(int32_t index) { return symbols_[static_cast<size_t>(index)]; }
 
   const MergeTable* table_;

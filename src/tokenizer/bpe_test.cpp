@@ -13,14 +13,21 @@ struct Merges {
   std::vector<std::string> tokens;
   std::vector<std::string> merges;
 
-  MergeTable::Ids ids() const {
-    MergeTable::Ids ids;
+  TokenIds ids() const {
+    TokenIds ids;
     for (size_t i = 0; i < tokens.size(); ++i) {
       ids.try_emplace(tokens[i], static_cast<int32_t>(i));
     }
     return ids;
   }
-  MergeTable table() const { return {ids(), static_cast<int32_t>(tokens.size()), merges}; }
+  MergeTable table() const {
+    const TokenIds words = ids();
+    return MergeTable({.words = words,
+                       .n_tokens = static_cast<int32_t>(tokens.size()),
+                       .merges = merges,
+                       .spelling = Spelling::kByteLevel,
+                       .byte_tokens = find_byte_tokens(words)});
+  }
 };
 
 Merges only_bytes() {

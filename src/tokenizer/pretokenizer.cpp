@@ -1,91 +1,14 @@
 #include "tokenizer/pretokenizer.h"
 
-#include <array>
-#include <span>
+#include <algorithm>
 #include <utility>
 
 #include "tokenizer/pattern.h"
+#include "tokenizer/pretokenizer_table.h"
 #include "tokenizer/utf8.h"
 
 namespace godwit::tokenizer {
 namespace {
-
-// The patterns as the models' tokenizer.json files publish them (pre_tokenizer), with the case
-// folding of contractions limited to ASCII, as llama.cpp does (llama-vocab.cpp, llm_tokenizer_bpe).
-// A pre-tokenizer of several patterns applies them in turn, each to the pieces of the one before.
-constexpr std::string_view kGpt2Words =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kLlama3Words =
-    R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
-    R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2Words =
-    R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
-    R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen35Words =
-    R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
-    R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)"
-    R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-constexpr auto kGpt2 = std::to_array<std::string_view>({kGpt2Words});
-constexpr auto kSmollm = std::to_array<std::string_view>({R"(\p{N})", kGpt2Words});
-constexpr auto kQwen2 = std::to_array<std::string_view>({kQwen2Words});
-constexpr auto kQwen35 = std::to_array<std::string_view>({kQwen35Words});
-constexpr auto kLlama3 = std::to_array<std::string_view>({kLlama3Words});
-// What llama.cpp does for files from before tokenizer.ggml.pre existed.
-constexpr auto kDefault = std::to_array<std::string_view>(
-    {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Words, R"(\p{N}+)", R"([0-9][0-9][0-9])"});
-
-enum class WholeWords { kByMerges, kFirst };
-enum class Bos { kNotAdded, kAdded };
-
-struct Row {
-  std::string_view name;
-  std::span<const std::string_view> patterns;
-  WholeWords whole_words = WholeWords::kByMerges;
-  Bos bos = Bos::kNotAdded;
-};
-
-// Names that llama.cpp treats alike share their patterns here too.
-constexpr auto kRows = std::to_array<Row>({
-    {"default", kDefault},
-    {"gpt-2", kGpt2},
-    {"phi-2", kGpt2},
-    {"exaone4", kGpt2},
-    {"mpt", kGpt2},
-    {"olmo", kGpt2},
-    {"trillion", kGpt2},
-    {"granite-docling", kGpt2},
-    {"smollm", kSmollm},
-    {"starcoder", kSmollm},
-    {"refact", kSmollm},
-    {"command-r", kSmollm},
-    {"codeshell", kSmollm},
-    {"exaone", kSmollm},
-    {"minerva-7b", kSmollm},
-    {"qwen2", kQwen2},
-    {"deepseek-r1-qwen", kQwen2},
-    {"megrez", kQwen2},
-    {"stablelm2", kQwen2},
-    {"hunyuan", kQwen2},
-    {"qwen35", kQwen35},
-    {"llama-bpe", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"llama-v3", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"llama3", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"falcon3", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"falcon-h1", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"pixtral", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"midm-2.0", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"lfm2", kLlama3, WholeWords::kFirst, Bos::kAdded},
-    {"dbrx", kLlama3},
-    {"smaug-bpe", kLlama3},
-});
-
-const Row* find_row(std::string_view name) {
-  for (const Row& row : kRows) {
-    if (row.name == (name.empty() ? "default" : name)) return &row;
-  }
-  return nullptr;
-}
 
 // A copy in which every byte outside valid UTF-8 is U+0001: a character of one byte that is neither
 // letter, number, punctuation nor white space, as U+FFFD is none, so that places stay the same.
@@ -104,8 +27,7 @@ std::string with_bad_bytes_masked(std::string_view text) {
 
 struct PreTokenizer::Impl {
   std::vector<Pattern> patterns;
-  WholeWords whole_words;
-  Bos bos;
+  const PreTokenizerRow* row;
 };
 
 PreTokenizer::PreTokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -114,7 +36,7 @@ PreTokenizer& PreTokenizer::operator=(PreTokenizer&&) noexcept = default;
 PreTokenizer::~PreTokenizer() = default;
 
 Result<PreTokenizer> PreTokenizer::make(std::string_view name) {
-  const Row* row = find_row(name);
+  const PreTokenizerRow* row = find_pretokenizer(name.empty() ? "default" : name);
   if (row == nullptr) {
     return fail(
         "tokenizer: pre-tokenizer '{}' is not supported (tokenizer.ggml.pre); supported: {}", name,
@@ -122,8 +44,7 @@ Result<PreTokenizer> PreTokenizer::make(std::string_view name) {
   }
   auto impl = std::make_unique<Impl>();
   for (const std::string_view regex : row->patterns) impl->patterns.emplace_back(regex);
-  impl->whole_words = row->whole_words;
-  impl->bos = row->bos;
+  impl->row = row;
   return PreTokenizer(std::move(impl));
 }
 
@@ -135,12 +56,37 @@ std::vector<TextRange> PreTokenizer::split(std::string_view text) const {
   return pieces;
 }
 
-bool PreTokenizer::whole_words_first() const { return impl_->whole_words == WholeWords::kFirst; }
-bool PreTokenizer::adds_bos() const { return impl_->bos == Bos::kAdded; }
+bool PreTokenizer::looks_up_whole(std::string_view word) const {
+  switch (impl_->row->whole_words) {
+    case WholeWords::kNever:
+      return false;
+    case WholeWords::kAlways:
+      return true;
+    case WholeWords::kNewlineRuns:
+      return word.find_first_not_of('\n') == std::string_view::npos;
+  }
+  return false;
+}
+
+bool PreTokenizer::adds_bos(std::optional<bool> file_says) const {
+  switch (impl_->row->adds_bos) {
+    case AddsBos::kIfFileSays:
+      return file_says.value_or(false);
+    case AddsBos::kUnlessFileForbids:
+      return file_says.value_or(true);
+    case AddsBos::kAlways:
+      return true;
+  }
+  return false;
+}
+
+Spelling PreTokenizer::spelling() const { return impl_->row->spelling; }
 
 std::string supported_pretokenizers() {
   std::string names;
-  for (const Row& row : kRows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  for (const PreTokenizerRow& row : pretokenizer_rows()) {
+    names += (names.empty() ? "" : " ") + std::string(row.names);
+  }
   return names;
 }
 

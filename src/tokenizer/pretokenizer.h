@@ -1,15 +1,17 @@
-// Cuts text into the words inside which byte-level BPE may merge. Owns the compiled patterns of one
-// pre-tokenizer (tokenizer.ggml.pre); immutable, so any number of threads may use one. Every byte
-// of the text is in exactly one word. Time and stack are bounded whatever the text.
+// Cuts text into the words inside which byte-pair merging may happen. Owns the compiled patterns of
+// one pre-tokenizer (tokenizer.ggml.pre); immutable, so any number of threads may use one. Every
+// byte of the text is in exactly one word. Time and stack are bounded whatever the text.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/marked_text.h"
 #include "base/result.h"
+#include "tokenizer/spelling.h"
 
 namespace godwit::tokenizer {
 
@@ -25,10 +27,13 @@ class PreTokenizer {
   // The words of `text` in order. Bytes that are no UTF-8 count as symbols, as U+FFFD would.
   [[nodiscard]] std::vector<TextRange> split(std::string_view text) const;
 
-  // A word that the vocabulary holds is that token, whatever the merges say.
-  [[nodiscard]] bool whole_words_first() const;
-  // Whether a beginning-of-sequence token is added where the file does not say.
-  [[nodiscard]] bool adds_bos() const;
+  // Whether this word, where the vocabulary holds it, is that token whatever the merges say.
+  [[nodiscard]] bool looks_up_whole(std::string_view word) const;
+  // Whether a beginning-of-sequence token is added, `file_says` being tokenizer.ggml.add_bos_token.
+  [[nodiscard]] bool adds_bos(std::optional<bool> file_says) const;
+  // How vocabularies of this pre-tokenizer write text; where spaces are escaped, split() takes
+  // escaped text.
+  [[nodiscard]] Spelling spelling() const;
 
  private:
   struct Impl;
@@ -36,7 +41,7 @@ class PreTokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Every name make() accepts, comma separated, for messages.
+// Every name make() accepts, for messages.
 [[nodiscard]] std::string supported_pretokenizers();
 
 }  // namespace godwit::tokenizer

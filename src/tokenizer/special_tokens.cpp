@@ -14,6 +14,9 @@ bool touches_any(const TextRange& range, std::span<const TextRange> user_ranges)
   return first != user_ranges.end() && first->begin < range.end;
 }
 
+// What isspace() says in the C locale, whatever the program's.
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 }  // namespace
 
 SpecialTokens::SpecialTokens(std::span<const SpecialToken> tokens) {
@@ -43,7 +46,7 @@ void SpecialTokens::insert(const SpecialToken& token) {
   Node& end = nodes_[static_cast<size_t>(at)];
   if (end.token >= 0) return;
   end.token = static_cast<int32_t>(tokens_.size());
-  tokens_.push_back({token.id, token.text.size(), token.recognised});
+  tokens_.push_back({token.id, token.text.size(), token.recognised, token.strips});
 }
 
 int32_t SpecialTokens::deepest(std::string_view text) const {
@@ -68,7 +71,24 @@ int32_t SpecialTokens::longest_allowed(const Match& match, Specials specials,
   return -1;
 }
 
-std::vector<SpecialTokens::Match> SpecialTokens::choose(
+TextRange SpecialTokens::with_stripped(const Match& match, std::string_view text,
+                                       const std::vector<bool>& is_taken) const {
+  TextRange all = range(match);
+  const auto is_free_space = [&](size_t at) { return !is_taken[at] && is_space(text[at]); };
+  switch (token_at(match.node).strips) {
+    case Strips::kNothing:
+      break;
+    case Strips::kBefore:
+      while (all.begin > 0 && is_free_space(all.begin - 1)) --all.begin;
+      break;
+    case Strips::kAfter:
+      while (all.end < text.size() && is_free_space(all.end)) ++all.end;
+      break;
+  }
+  return all;
+}
+
+std::vector<SpecialTokens::Taken> SpecialTokens::choose(
     std::string_view text, Specials specials, std::span<const TextRange> user_ranges) const {
   const auto has_less_claim = [this](const Match& a, const Match& b) {
     const size_t a_bytes = token_at(a.node).bytes;
@@ -87,7 +107,7 @@ std::vector<SpecialTokens::Match> SpecialTokens::choose(
   }
   if (matches.empty()) return {};
   std::priority_queue queue(has_less_claim, std::move(matches));
-  std::vector<Match> taken;
+  std::vector<Taken> taken;
   std::vector<bool> is_taken(text.size());
   while (!queue.empty()) {
     const Match match = queue.top();
@@ -101,12 +121,13 @@ std::vector<SpecialTokens::Match> SpecialTokens::choose(
       if (at > 0) queue.push({match.begin, at});
       continue;
     }
-    std::fill(is_taken.begin() + static_cast<std::ptrdiff_t>(place.begin),
-              is_taken.begin() + static_cast<std::ptrdiff_t>(place.end), true);
-    taken.push_back(match);
+    const TextRange all = with_stripped(match, text, is_taken);
+    std::fill(is_taken.begin() + static_cast<std::ptrdiff_t>(all.begin),
+              is_taken.begin() + static_cast<std::ptrdiff_t>(all.end), true);
+    taken.push_back({match.node, place, all});
   }
   std::sort(taken.begin(), taken.end(),
-            [](const Match& a, const Match& b) { return a.begin < b.begin; });
+            [](const Taken& a, const Taken& b) { return a.place.begin < b.place.begin; });
   return taken;
 }
 
@@ -114,11 +135,11 @@ std::vector<Fragment> SpecialTokens::partition(std::string_view text, Specials s
                                                std::span<const TextRange> user_ranges) const {
   std::vector<Fragment> fragments;
   size_t done = 0;
-  for (const Match& match : choose(text, specials, user_ranges)) {
-    const TextRange place = range(match);
-    if (place.begin > done) fragments.push_back({{done, place.begin}, kNoToken});
-    fragments.push_back({place, token_at(match.node).id});
-    done = place.end;
+  for (const Taken& token : choose(text, specials, user_ranges)) {
+    const TextRange& all = token.stripped;
+    if (all.begin > done) fragments.push_back({{done, all.begin}, kNoToken});
+    fragments.push_back({token.place, token_at(token.node).id});
+    done = all.end;
   }
   if (done < text.size()) fragments.push_back({{done, text.size()}, kNoToken});
   return fragments;

@@ -23,10 +23,14 @@ enum class Recognised {
   kWhenParsing,      // control and unknown tokens: there, and only with Specials::kParse
 };
 
+// White space beside it that a special token takes with it.
+enum class Strips { kNothing, kBefore, kAfter };
+
 struct SpecialToken {
   TokenId id;
   std::string_view text;  // not empty; copied
   Recognised recognised = Recognised::kWhenParsing;
+  Strips strips = Strips::kNothing;
 };
 
 // A stretch of plain text, or one special token in its place.
@@ -39,8 +43,9 @@ class SpecialTokens {
  public:
   explicit SpecialTokens(std::span<const SpecialToken> tokens);  // ascending ids
 
-  // The fragments of `text` in order, together all of it. A token that would touch a user range
-  // is text, unless it is recognised everywhere. `user_ranges` are ascending and disjoint.
+  // The fragments of `text` in order, together all of it but stripped white space. A token that
+  // would touch a user range is text, unless it is recognised everywhere. `user_ranges` are
+  // ascending and disjoint.
   [[nodiscard]] std::vector<Fragment> partition(std::string_view text, Specials specials,
                                                 std::span<const TextRange> user_ranges) const;
 
@@ -56,11 +61,18 @@ class SpecialTokens {
     TokenId id;
     size_t bytes = 0;
     Recognised recognised = Recognised::kWhenParsing;
+    Strips strips = Strips::kNothing;
   };
   // A token found in the text, unless a longer one takes its place.
   struct Match {
     size_t begin;
     int32_t node;
+  };
+  // A token that has its place, and that place with the white space it strips.
+  struct Taken {
+    int32_t node;
+    TextRange place;
+    TextRange stripped;
   };
 
   [[nodiscard]] const Node& node(int32_t index) const { return nodes_[static_cast<size_t>(index)]; }
@@ -70,6 +82,9 @@ class SpecialTokens {
   [[nodiscard]] TextRange range(const Match& match) const {
     return {match.begin, match.begin + token_at(match.node).bytes};
   }
+  // The place and the free white space beside it that the token strips.
+  [[nodiscard]] TextRange with_stripped(const Match& match, std::string_view text,
+                                        const std::vector<bool>& is_taken) const;
   [[nodiscard]] int32_t child(int32_t parent, char byte) const;
   void insert(const SpecialToken& token);
   // The deepest node whose path `text` begins with.
@@ -78,8 +93,8 @@ class SpecialTokens {
   // none.
   [[nodiscard]] int32_t longest_allowed(const Match& match, Specials specials,
                                         std::span<const TextRange> user_ranges) const;
-  // The matches that are taken, in order of their place.
-  [[nodiscard]] std::vector<Match> choose(std::string_view text, Specials specials,
+  // The tokens of the text, in order of their place.
+  [[nodiscard]] std::vector<Taken> choose(std::string_view text, Specials specials,
                                           std::span<const TextRange> user_ranges) const;
 
   std::vector<Node> nodes_;

@@ -36,11 +36,23 @@ constexpr auto kEndTexts =
 // Marks of fill-in-the-middle prompts; in each list the first that the vocabulary has counts.
 // Found so, by their texts, they are control tokens whatever the file says.
 constexpr auto kFimPrefix = std::to_array<std::string_view>(
-    {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<PRE>", "<|code_prefix|>", "<|prefix|>"});
+    {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>",
+     "<\xEF\xBD\x9C"
+     "fim\xE2\x96\x81"
+     "begin\xEF\xBD\x9C>",
+     "<PRE>", "\xE2\x96\x81<PRE>", "<|code_prefix|>", "<|prefix|>"});
 constexpr auto kFimSuffix = std::to_array<std::string_view>(
-    {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<SUF>", "<|code_suffix|>", "<|suffix|>"});
+    {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",
+     "<\xEF\xBD\x9C"
+     "fim\xE2\x96\x81"
+     "hole\xEF\xBD\x9C>",
+     "<SUF>", "\xE2\x96\x81<SUF>", "<|code_suffix|>", "<|suffix|>"});
 constexpr auto kFimMiddle = std::to_array<std::string_view>(
-    {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<MID>", "<|code_middle|>", "<|middle|>"});
+    {"<|fim_middle|>", "<fim-middle>", "<fim_middle>",
+     "<\xEF\xBD\x9C"
+     "fim\xE2\x96\x81"
+     "end\xEF\xBD\x9C>",
+     "<MID>", "\xE2\x96\x81<MID>", "<|code_middle|>", "<|middle|>"});
 // A model that writes one of these has run past the end of what was asked of it.
 constexpr auto kFimPad =
     std::to_array<std::string_view>({"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"});
@@ -68,12 +80,12 @@ TokenKind kind_of(int64_t type) {
 
 size_t index(TokenId id) { return static_cast<size_t>(id.value); }
 
-TokenId find(const MergeTable::Ids& ids, std::string_view text) {
+TokenId find(const TokenIds& ids, std::string_view text) {
   const auto id = ids.find(text);
   return id == ids.end() ? kNoToken : TokenId{id->second};
 }
 
-TokenId find_first(const MergeTable::Ids& ids, std::span<const std::string_view> texts) {
+TokenId find_first(const TokenIds& ids, std::span<const std::string_view> texts) {
   for (const std::string_view text : texts) {
     const TokenId id = find(ids, text);
     if (id.exists()) return id;
@@ -104,8 +116,25 @@ Status check_ids(const Vocab& vocab) {
   return {};
 }
 
+// In OpenAI's harmony format the marks between a message's parts are for the reader to see.
+void show_message_parts(const TokenIds& ids, TokenRoles& roles) {
+  if (!find(ids, "<|channel|>").exists() || !find(ids, "<|message|>").exists()) return;
+  for (const std::string_view text : {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"}) {
+    const TokenId id = find(ids, text);
+    if (id.exists()) roles.kinds[index(id)] = TokenKind::kUserDefined;
+  }
+}
+
+// Gemma 4's </s> is the HTML tag, an ordinary word.
+void spare_strikethrough(const TokenIds& ids, TokenRoles& roles) {
+  const TokenId id = find(ids, "</s>");
+  if (!id.exists() || !find(ids, "<|tool_response>").exists()) return;
+  roles.ends_generation[index(id)] = false;
+  roles.kinds[index(id)] = TokenKind::kNormal;
+}
+
 // In OpenAI's harmony format and in Solar's, <|end|> ends a message but not the answer.
-void spare_message_ends(const MergeTable::Ids& ids, TokenRoles& roles) {
+void spare_message_ends(const TokenIds& ids, TokenRoles& roles) {
   const auto has = [&](std::string_view text) { return find(ids, text).exists(); };
   const bool has_call = has("<|call|>") || has("<|calls|>");
   const TokenId end = find(ids, "<|end|>");
@@ -116,7 +145,7 @@ void spare_message_ends(const MergeTable::Ids& ids, TokenRoles& roles) {
 
 }  // namespace
 
-Result<TokenRoles> make_roles(const Vocab& vocab, const MergeTable::Ids& ids) {
+Result<TokenRoles> make_roles(const Vocab& vocab, const TokenIds& ids) {
   const size_t n = vocab.tokens.size();
   if (!vocab.types.empty() && vocab.types.size() != n) {
     return fail("tokenizer: {} token types for {} tokens", vocab.types.size(), n);
@@ -149,8 +178,10 @@ Result<TokenRoles> make_roles(const Vocab& vocab, const MergeTable::Ids& ids) {
   make_end(find_fim(vocab.fim_pad, kFimPad));
   make_end(find_fim(vocab.fim_rep, kFimRepository));
   make_end(find_fim(vocab.fim_sep, kFimFile));
+  show_message_parts(ids, roles);
   for (const TokenId id : {vocab.eos, vocab.eot, vocab.eom}) make_end(id);
   spare_message_ends(ids, roles);
+  spare_strikethrough(ids, roles);
   return roles;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tokenizer/bpe.h"
+#include "tokenizer/spelling.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocab.h"
 
@@ -19,6 +19,6 @@ struct TokenRoles {
 
 // `ids` finds tokens by text. Errors: a list of types of the wrong length, a special id that is
 // no token.
-[[nodiscard]] Result<TokenRoles> make_roles(const Vocab& vocab, const MergeTable::Ids& ids);
+[[nodiscard]] Result<TokenRoles> make_roles(const Vocab& vocab, const TokenIds& ids);
 
 }  // namespace godwit::tokenizer

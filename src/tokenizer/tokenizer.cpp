@@ -1,15 +1,14 @@
 #include "tokenizer/tokenizer.h"
 
-#include <charconv>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
-#include "tokenizer/bpe.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/pretokenizer.h"
+#include "tokenizer/plain_text.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/spelling.h"
 #include "tokenizer/token_roles.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/vocab.h"
 
 namespace godwit::tokenizer {
@@ -17,8 +16,8 @@ namespace {
 
 // Where ids are found by text: the first of equal texts would hide the others, so there are none.
 // An empty text is an entry that nothing can produce, and is not found.
-Result<MergeTable::Ids> index_tokens(const Vocab& vocab) {
-  MergeTable::Ids ids;
+Result<TokenIds> index_tokens(const Vocab& vocab) {
+  TokenIds ids;
   ids.reserve(vocab.tokens.size());
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     if (vocab.tokens[i].empty()) continue;
@@ -31,32 +30,6 @@ Result<MergeTable::Ids> index_tokens(const Vocab& vocab) {
   return ids;
 }
 
-// The text of a byte token is "<0x0A>". Another text stands for itself.
-std::string byte_token_bytes(std::string_view text) {
-  if (text.size() == 6 && text.starts_with("<0x") && text.ends_with('>')) {
-    uint8_t byte = 0;
-    const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
-    if (error == std::errc{} && end == text.data() + 5) return {static_cast<char>(byte)};
-  }
-  return std::string(text);
-}
-
-std::string bytes_of(std::string_view text, TokenKind kind) {
-  switch (kind) {
-    case TokenKind::kNormal:
-      return from_byte_level(text);
-    case TokenKind::kByte:
-      return byte_token_bytes(text);
-    case TokenKind::kUnused:
-      return {};
-    case TokenKind::kUnknown:
-    case TokenKind::kControl:
-    case TokenKind::kUserDefined:
-      return std::string(text);
-  }
-  return {};
-}
-
 bool is_hidden(TokenKind kind) {
   return kind == TokenKind::kControl || kind == TokenKind::kUnknown;
 }
@@ -67,52 +40,75 @@ Recognised when_recognised(std::string_view text, TokenKind kind) {
   return is_space ? Recognised::kEverywhere : Recognised::kOutsideUserText;
 }
 
+bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  });
+}
+
+// No file says which special tokens swallow the white space beside them. llama.cpp knows them by
+// the model's name or its pre-tokenizer, and so does this.
+class StripRules {
+ public:
+  explicit StripRules(const Vocab& vocab) {
+    std::string name = vocab.name;
+    for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    is_phi3_ = contains_any(name, std::to_array<std::string_view>({"phi-3", "phi3"}));
+    if (contains_any(vocab.pre, std::to_array<std::string_view>(
+                                    {"jina-v2-de", "jina-v2-es", "jina-v2-code"}))) {
+      mask_ = "<mask>";
+    } else if (name.find("modern-bert") != std::string::npos) {
+      mask_ = "[MASK]";
+    }
+  }
+
+  [[nodiscard]] Strips of(std::string_view text) const {
+    if (text == mask_) return Strips::kBefore;
+    const bool keeps = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
+    return is_phi3_ && !keeps ? Strips::kAfter : Strips::kNothing;
+  }
+
+ private:
+  bool is_phi3_ = false;
+  std::string_view mask_;
+};
+
 SpecialTokens make_specials(const Vocab& vocab, const TokenRoles& roles) {
+  const StripRules rules(vocab);
   std::vector<SpecialToken> specials;
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     const std::string_view text = vocab.tokens[i];
     const TokenKind kind = roles.kinds[i];
     if (text.empty() || !(is_hidden(kind) || kind == TokenKind::kUserDefined)) continue;
-    specials.push_back({TokenId{static_cast<int32_t>(i)}, text, when_recognised(text, kind)});
+    specials.push_back(
+        {TokenId{static_cast<int32_t>(i)}, text, when_recognised(text, kind), rules.of(text)});
   }
   return SpecialTokens(specials);
 }
 
-// What plain text may become: no special token, whatever the merges spell. Outside user ranges
-// nothing is lost by that, since no special text is left there. A user-defined token of a single
-// character stays: it may be the only one its byte has.
-MergeTable::Ids plain_words(MergeTable::Ids ids, const TokenRoles& roles) {
-  std::erase_if(ids, [&](const auto& entry) {
-    const auto& [text, id] = entry;
-    const TokenKind kind = roles.kinds[static_cast<size_t>(id)];
-    const bool is_character = next_utf8(text).bytes == text.size();
-    return is_hidden(kind) || (kind == TokenKind::kUserDefined && !is_character);
-  });
-  return ids;
-}
-
-Result<bool> decide_bos(const Vocab& vocab, const PreTokenizer& pretokenizer) {
-  const bool adds = vocab.add_bos.value_or(pretokenizer.adds_bos());
-  if (adds && !vocab.bos.exists()) {
+Status check_added(const Vocab& vocab, const PlainText& plain) {
+  if (plain.adds_bos() && !vocab.bos.exists()) {
     return fail(
         "tokenizer: the file asks for a beginning-of-sequence token "
         "(tokenizer.ggml.add_bos_token) but names none (tokenizer.ggml.bos_token_id)");
   }
-  return adds;
+  if (plain.adds_eos() && !vocab.eos.exists()) {
+    return fail(
+        "tokenizer: the file asks for an end-of-sequence token "
+        "(tokenizer.ggml.add_eos_token) but names none (tokenizer.ggml.eos_token_id)");
+  }
+  return {};
 }
 
 }  // namespace
 
 struct Tokenizer::Impl {
   Vocab vocab;
-  MergeTable::Ids ids;    // every token by its text; views into vocab.tokens
-  MergeTable::Ids words;  // those that plain text may become
+  TokenIds ids;  // every token by its text; views into vocab.tokens
   TokenRoles roles;
-  PreTokenizer pretokenizer;
+  PlainText plain;
   SpecialTokens specials;
-  MergeTable merges;
   std::vector<std::string> bytes;  // [n_tokens]
-  bool adds_bos = false;
 
   std::vector<TokenId> encode(std::string_view text, std::span<const Fragment> fragments,
                               AddBos add_bos) const;
@@ -123,25 +119,14 @@ std::vector<TokenId> Tokenizer::Impl::encode(std::string_view text,
                                              AddBos add_bos) const {
   std::vector<TokenId> out;
   out.reserve(text.size() / 4 + 1);
-  if (add_bos == AddBos::kAsModelSays && adds_bos) out.push_back(vocab.bos);
-  BpeEncoder bpe(merges);
+  if (add_bos == AddBos::kAsModelSays && plain.adds_bos()) out.push_back(vocab.bos);
+  PlainTextEncoder encoder(plain);
   for (const Fragment& fragment : fragments) {
     if (fragment.token.exists()) {
       out.push_back(fragment.token);
-      continue;
-    }
-    const TextRange& range = fragment.range;
-    const std::string_view plain = text.substr(range.begin, range.end - range.begin);
-    for (const TextRange& piece : pretokenizer.split(plain)) {
-      const std::string_view word = plain.substr(piece.begin, piece.end - piece.begin);
-      const auto whole =
-          pretokenizer.whole_words_first() ? words.find(to_byte_level(word)) : words.end();
-      if (whole != words.end()) {
-        out.push_back({whole->second});
-        continue;
-      }
-      const std::span<const TokenId> tokens = bpe.encode(word);
-      out.insert(out.end(), tokens.begin(), tokens.end());
+    } else {
+      const TextRange& range = fragment.range;
+      encoder.encode(text.substr(range.begin, range.end - range.begin), out);
     }
   }
   return out;
@@ -159,41 +144,36 @@ Result<Tokenizer> Tokenizer::load(const gguf::File& file) {
 }
 
 Result<Tokenizer> Tokenizer::from_vocab(Vocab vocab) {
-  if (vocab.model != "gpt2") {
-    return fail(
-        "tokenizer: tokenizer.ggml.model is '{}', which is not supported; supported: "
-        "gpt2 (byte-level BPE)",
-        vocab.model);
-  }
+  const Status supported = check_model(vocab);
+  if (!supported) return fail(supported.error());
   if (vocab.tokens.empty()) return fail("tokenizer: the vocabulary is empty");
-  Result<PreTokenizer> pretokenizer = PreTokenizer::make(vocab.pre);
-  if (!pretokenizer) return fail(pretokenizer.error());
-  Result<MergeTable::Ids> ids = index_tokens(vocab);
+  Result<TokenIds> ids = index_tokens(vocab);
   if (!ids) return fail(ids.error());
   Result<TokenRoles> roles = make_roles(vocab, *ids);
   if (!roles) return fail(roles.error());
-  const Result<bool> adds_bos = decide_bos(vocab, *pretokenizer);
-  if (!adds_bos) return fail(adds_bos.error());
+  Result<PlainText> plain = PlainText::make(vocab, *ids, *roles);
+  if (!plain) return fail(plain.error());
+  const Status added = check_added(vocab, *plain);
+  if (!added) return fail(added.error());
 
   SpecialTokens specials = make_specials(vocab, *roles);
-  MergeTable::Ids words = plain_words(*ids, *roles);
-  const auto n_tokens = static_cast<int32_t>(vocab.tokens.size());
-  MergeTable merges(words, n_tokens, vocab.merges);
   std::vector<std::string> bytes;
   bytes.reserve(vocab.tokens.size());
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
-    bytes.push_back(bytes_of(vocab.tokens[i], roles->kinds[i]));
+    bytes.push_back(token_bytes(vocab.tokens[i], roles->kinds[i], plain->spelling()));
   }
   // Moving the vocabulary moves the vector of its tokens, not the strings that the views point to.
-  return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(vocab), std::move(*ids),
-                                                  std::move(words), std::move(*roles),
-                                                  std::move(*pretokenizer), std::move(specials),
-                                                  std::move(merges), std::move(bytes), *adds_bos}));
+  return Tokenizer(
+      std::unique_ptr<Impl>(new Impl{std::move(vocab), std::move(*ids), std::move(*roles),
+                                     std::move(*plain), std::move(specials), std::move(bytes)}));
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, Specials specials,
                                        AddBos add_bos) const {
-  return impl_->encode(text, impl_->specials.partition(text, specials, {}), add_bos);
+  std::vector<TokenId> tokens =
+      impl_->encode(text, impl_->specials.partition(text, specials, {}), add_bos);
+  if (add_bos == AddBos::kAsModelSays && impl_->plain.adds_eos()) tokens.push_back(eos());
+  return tokens;
 }
 
 std::vector<TokenId> Tokenizer::encode(const MarkedText& text, AddBos add_bos) const {
@@ -214,8 +194,16 @@ TokenKind Tokenizer::kind(TokenId id) const {
 
 std::string Tokenizer::decode(std::span<const TokenId> ids) const {
   std::string text;
+  bool begins_stretch = true;
   for (const TokenId id : ids) {
-    if (!is_hidden(kind(id))) text += bytes(id);
+    const TokenKind token_kind = kind(id);
+    if (!is_hidden(token_kind)) {
+      const bool has_added_space = begins_stretch && impl_->plain.adds_space() &&
+                                   token_kind != TokenKind::kUserDefined &&
+                                   bytes(id).starts_with(' ');
+      text += bytes(id).substr(has_added_space ? 1 : 0);
+    }
+    begins_stretch = is_hidden(token_kind) || token_kind == TokenKind::kUserDefined;
   }
   return text;
 }
@@ -223,7 +211,7 @@ std::string Tokenizer::decode(std::span<const TokenId> ids) const {
 int32_t Tokenizer::size() const { return static_cast<int32_t>(impl_->vocab.tokens.size()); }
 TokenId Tokenizer::bos() const { return impl_->vocab.bos; }
 TokenId Tokenizer::eos() const { return impl_->vocab.eos; }
-bool Tokenizer::adds_bos() const { return impl_->adds_bos; }
+bool Tokenizer::adds_bos() const { return impl_->plain.adds_bos(); }
 
 bool Tokenizer::ends_generation(TokenId id) const {
   check(id.exists() && id.value < size(), "a token id outside the vocabulary");

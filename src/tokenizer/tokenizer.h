@@ -33,6 +33,7 @@ enum class Specials {
   kText,   // all of the text is plain text
 };
 
+// The beginning-of-sequence token, and where the model wants one the end-of-sequence token.
 enum class AddBos { kAsModelSays, kNever };
 
 class Tokenizer {
@@ -48,14 +49,16 @@ class Tokenizer {
   // Ids of `text`, which may hold any bytes (invalid UTF-8 falls back to byte tokens).
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, Specials specials,
                                             AddBos add_bos) const;
-  // Special tokens are recognised only outside the user ranges; merges cross their borders.
+  // Special tokens are recognised only outside the user ranges; merges cross their borders. Never
+  // ends with an end-of-sequence token that is not in the text: more is to follow.
   [[nodiscard]] std::vector<TokenId> encode(const MarkedText& text, AddBos add_bos) const;
 
   // Raw bytes of one token; may end or begin inside a UTF-8 character. Control tokens give their
   // text, unused ones nothing; the view lives as long as the tokenizer. `id` is below size().
   [[nodiscard]] std::string_view bytes(TokenId id) const;
   [[nodiscard]] TokenKind kind(TokenId id) const;
-  [[nodiscard]] std::string decode(std::span<const TokenId> ids) const;  // control tokens omitted
+  // Control tokens and the spaces that encode() put before stretches of text are left out.
+  [[nodiscard]] std::string decode(std::span<const TokenId> ids) const;
 
   [[nodiscard]] int32_t size() const;
   [[nodiscard]] TokenId bos() const;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/random.h"
 #include "tokenizer/small_vocab.h"
 
@@ -213,12 +215,132 @@ TEST(Tokenizer, RefusesVocabulariesThatContradictThemselves) {
   EXPECT_NE(refusal(vocab).find("bos_token_id"), std::string::npos) << refusal(vocab);
 }
 
+TEST(Tokenizer, PutsASpaceBeforeEachStretchOfASentencePieceText) {
+  Vocab vocab = small_piece_vocab();
+  const Tokenizer with = make(vocab);
+  EXPECT_EQ(encode(with, "hello", Specials::kText), Texts{" hello"});
+  EXPECT_EQ(encode(with, " hello", Specials::kText), (Texts{"  ", "he", "llo"}));
+  EXPECT_EQ(encode(with, "hello<|im_end|>hello", Specials::kParse),
+            (Texts{" hello", "<|im_end|>", " hello"}));
+  EXPECT_TRUE(encode(with, "", Specials::kParse).empty());
+  vocab.add_space_prefix = false;
+  const Tokenizer without = make(vocab);
+  EXPECT_EQ(encode(without, "hello", Specials::kText), (Texts{"he", "llo"}));
+  EXPECT_EQ(encode(without, " hello", Specials::kText), Texts{" hello"});
+}
+
+TEST(Tokenizer, LeavesTheAddedSpacesOutOfDecodedText) {
+  Vocab vocab = small_piece_vocab();
+  for (const bool adds_space : {true, false}) {
+    vocab.add_space_prefix = adds_space;
+    const Tokenizer tokenizer = make(vocab);
+    for (const std::string_view text :
+         {"hello", " hello", "  hello  ", "", " ", "a<tool>a", "<tool> a", "\n\n a\n\na",
+          "\xC3\xAA", "\xFF a", "\xE4\xB8\xAD hello"}) {
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, Specials::kText, AddBos::kNever)), text);
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, Specials::kText, AddBos::kAsModelSays)),
+                text);
+    }
+  }
+}
+
+TEST(Tokenizer, AddsBosAndEosToSentencePieceTextsAsTheFileSays) {
+  Vocab vocab = small_piece_vocab();
+  const TokenId bos = vocab.bos;
+  const TokenId eos = vocab.eos;
+  const auto hello = [](const Tokenizer& tokenizer) {
+    return tokenizer.encode("hello", Specials::kText, AddBos::kAsModelSays);
+  };
+  EXPECT_EQ(hello(make(vocab)).front(), bos) << "where the file says nothing";
+  EXPECT_NE(hello(make(vocab)).back(), eos);
+  vocab.add_bos = false;
+  vocab.add_eos = true;
+  const Tokenizer tokenizer = make(vocab);
+  EXPECT_NE(hello(tokenizer).front(), bos);
+  EXPECT_EQ(hello(tokenizer).back(), eos);
+  EXPECT_NE(tokenizer.encode("hello", Specials::kText, AddBos::kNever).back(), eos);
+  EXPECT_NE(tokenizer.encode(MarkedText{"hello", {}}, AddBos::kAsModelSays).back(), eos)
+      << "a conversation goes on";
+  vocab.eos = kNoToken;
+  EXPECT_NE(refusal(vocab).find("eos_token_id"), std::string::npos) << refusal(vocab);
+}
+
+// The pieces "<s" and "<s>x" lead merges past the control token <s>.
+TEST(Tokenizer, NeverMakesSpecialTokensOfSentencePieceText) {
+  const Tokenizer tokenizer = make(small_piece_vocab());
+  for (const std::string text : {"<s>", "a<s>a", "<s>x", "</s>", "<0x41>", "<tool>", "<unk>"}) {
+    const auto ids = tokenizer.encode(MarkedText{text, {{0, text.size()}}}, AddBos::kNever);
+    for (const TokenId id : ids) {
+      EXPECT_TRUE(tokenizer.kind(id) == TokenKind::kNormal ||
+                  tokenizer.kind(id) == TokenKind::kByte)
+          << text << ": " << tokenizer.bytes(id);
+    }
+    EXPECT_EQ(tokenizer.decode(ids), text);
+  }
+  EXPECT_EQ(encode(tokenizer, "<tool>", Specials::kText), Texts{"<tool>"});
+}
+
+TEST(Tokenizer, RefusesScoresThatOrderNothing) {
+  Vocab vocab = small_piece_vocab();
+  vocab.scores.pop_back();
+  EXPECT_NE(refusal(vocab).find("scores for"), std::string::npos) << refusal(vocab);
+  vocab = small_piece_vocab();
+  vocab.scores.back() = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(refusal(vocab).find("not a number"), std::string::npos) << refusal(vocab);
+}
+
+// Phi-3's special tokens swallow what white space follows them; nothing but its name says so.
+TEST(Tokenizer, StripsWhiteSpaceAfterPhi3sSpecialTokens) {
+  Vocab vocab = small_piece_vocab();
+  vocab.add_space_prefix = false;
+  EXPECT_EQ(encode(make(vocab), "<|im_end|>\n\t a", Specials::kParse),
+            (Texts{"<|im_end|>", "\n", "\t", " ", "a"}));
+  vocab.name = "Phi-3 mini";
+  const Tokenizer phi3 = make(vocab);
+  EXPECT_EQ(encode(phi3, "<|im_end|>\n\t a <s> a", Specials::kParse),
+            (Texts{"<|im_end|>", "a", " ", "<s>", " ", "a"}));
+  EXPECT_EQ(encode(phi3, "<|im_end|> <tool> a", Specials::kParse),
+            (Texts{"<|im_end|>", "<tool>", "a"}));
+}
+
+Vocab escaped_bpe_vocab() {
+  Vocab vocab = small_piece_vocab();
+  vocab.model = "gemma4";
+  vocab.scores.clear();
+  const std::string space(kEscapedSpace);
+  vocab.merges = {"h e", "l l", "ll o", "he llo", space + " hello", "a a", "< s", "<s >"};
+  add_token(vocab, "hello", kNormalType);
+  add_token(vocab, "\n", kNormalType);
+  add_token(vocab, "\n\n\n", kNormalType);
+  return vocab;
+}
+
+TEST(Tokenizer, MergesCharactersWithEscapedSpacesForGemma4) {
+  const Tokenizer tokenizer = make(escaped_bpe_vocab());
+  EXPECT_TRUE(tokenizer.adds_bos());
+  EXPECT_EQ(encode(tokenizer, "hello hello", Specials::kText), (Texts{"hello", " hello"}));
+  EXPECT_EQ(encode(tokenizer, "\xC3\xA9\xC3\xAA", Specials::kText),
+            (Texts{"\xC3\xA9", "\xC3", "\xAA"}));
+  EXPECT_EQ(encode(tokenizer, "<s>", Specials::kText), (Texts{"<", "s", ">"}));
+  // Newlines are words of their own, and looked up whole.
+  EXPECT_EQ(encode(tokenizer, "a\na", Specials::kText), (Texts{"a", "\n", "a"}));
+  const auto newlines = tokenizer.encode(MarkedText{"\n\n\n", {{0, 3}}}, AddBos::kNever);
+  EXPECT_EQ(texts(tokenizer, newlines), (Texts{"\n\n", "\n"})) << "user-defined tokens first";
+}
+
 TEST(Tokenizer, NamesTheModelItDoesNotSupport) {
-  for (const char* model : {"llama", "bert", "t5", "rwkv", ""}) {
+  struct Case {
+    const char* model;
+    const char* words;
+  };
+  for (const Case& c :
+       {Case{"bert", "WordPiece"}, Case{"t5", "Unigram"}, Case{"rwkv", "RWKV"},
+        Case{"plamo2", "PLaMo-2"}, Case{"none", "no vocabulary"}, Case{"", "unknown"}}) {
     Vocab vocab = small_vocab("gpt-2");
-    vocab.model = model;
+    vocab.model = c.model;
     const std::string message = refusal(std::move(vocab));
-    EXPECT_NE(message.find("'" + std::string(model) + "'"), std::string::npos) << message;
+    EXPECT_NE(message.find("'" + std::string(c.model) + "'"), std::string::npos) << message;
+    EXPECT_NE(message.find(c.words), std::string::npos) << message;
     EXPECT_NE(message.find("supported: gpt2"), std::string::npos) << message;
   }
 }
