@@ -1,5 +1,6 @@
-// The step check on synthetic models: the CPU backend lies within its derived bounds for every
-// type, and the check fails for each planted mistake in what a step is told to do.
+// The step check: the CPU backend lies within its derived bounds for every type and for every tiny
+// model of tests/fixtures/transformers, and the check fails for each planted mistake in what a step
+// is told to do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "quant/formats.h"
 #include "testing/steps/step_check.h"
 #include "testing/temporary_folder.h"
+#include "transformers_fixtures.h"
 
 namespace godwit {
 namespace {
@@ -45,6 +47,18 @@ std::unique_ptr<TinyModel> make_tiny(const apps::SynthOptions& options) {
   const Status written = apps::write_synth_model(*plan, path, {});
   EXPECT_TRUE(written) << written.error().message;
   Result<gguf::File> file = gguf::File::open(path);
+  EXPECT_TRUE(file) << file.error().message;
+  tiny->file.emplace(std::move(*file));
+  Result<model::Model> model = model::build_model(*tiny->file);
+  EXPECT_TRUE(model) << model.error().message;
+  tiny->model = std::move(*model);
+  return tiny;
+}
+
+// One of tests/fixtures/transformers.
+std::unique_ptr<TinyModel> open_fixture(const std::string& name) {
+  auto tiny = std::make_unique<TinyModel>();
+  Result<gguf::File> file = gguf::File::open(testing::transformers_fixture(name + ".gguf"));
   EXPECT_TRUE(file) << file.error().message;
   tiny->file.emplace(std::move(*file));
   Result<model::Model> model = model::build_model(*tiny->file);
@@ -105,10 +119,23 @@ INSTANTIATE_TEST_SUITE_P(, StepsOfType, ::testing::ValuesIn(all_types()), [](con
   return std::string(tensor_type_name(test.param));
 });
 
+class StepsOfModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StepsOfModel, LieWithinTheirBoundsOnTheCpu) {
+  const auto tiny = open_fixture(GetParam());
+  const double worst = worst_ratio(*tiny, tiny->model.program);
+  EXPECT_LE(worst, 1.0);
+  EXPECT_GT(worst, 0.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, StepsOfModel, ::testing::ValuesIn(testing::transformers_models()),
+                         [](const auto& test) { return test.param; });
+
 // A planted mistake: what to change in each step of the kind it applies to.
 struct Mutant {
   std::string name;
   void (*plant)(program::Program&);
+  std::string fixture = {};  // the model it is planted in; "" for a synthetic one
 };
 
 void PrintTo(const Mutant& mutant, std::ostream* out) { *out << mutant.name; }
@@ -168,12 +195,94 @@ const Mutant kMutants[] = {
        change_each<program::NormProject>(p, [&](auto& s) { norm = *s.norm; });
        change_each<program::Output>(p, [&](auto& s) { s.norm = norm; });
      }},
+    {"EmbeddingScale",
+     [](program::Program& p) {
+       change_each<program::Embed>(p, [](auto& s) { s.scale *= 1.0001f; });
+     },
+     "gemma2"},
+    {"ScoreCapDropped",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.softcap = 0.0f; });
+     },
+     "gemma2"},
+    {"LogitCapDropped",
+     [](program::Program& p) {
+       change_each<program::Output>(p, [](auto& s) { s.softcap = 0.0f; });
+     },
+     "gemma2"},
+    {"NormOfWhatIsAddedDropped",
+     [](program::Program& p) {
+       change_each<program::ProjectAdd>(p, [](auto& s) { s.norm.reset(); });
+     },
+     "gemma2"},
+    {"WindowOneShorter",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.window -= s.window != 0 ? 1 : 0; });
+     },
+     "gemma2"},
+    {"SiluForGelu",
+     [](program::Program& p) {
+       change_each<program::GatedUp>(p, [](auto& s) { s.activation = program::Activation::kSilu; });
+     },
+     "gemma2"},
+    {"RopeOfTheOtherLayers",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.rope.value = 1 - s.rope.value; });
+     },
+     "gemma3"},
+    {"RopeWhereThereIsNone",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.rope.value = 0; });
+     },
+     "smollm3"},
+    {"QueryNormDropped",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.q_norm.reset(); });
+     },
+     "qwen3"},
+    {"NormOfAllKeysDropped",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.k_norm.reset(); });
+     },
+     "olmo2"},
+    {"QueryScaleDropped",
+     [](program::Program& p) {
+       change_each<program::Attend>(p, [](auto& s) { s.q_scale.reset(); });
+     },
+     "mistral3"},
+    {"ResidualScale",
+     [](program::Program& p) {
+       change_each<program::ProjectAdd>(p, [](auto& s) { s.scale *= 1.001f; });
+     },
+     "granite"},
+    {"LogitScale",
+     [](program::Program& p) {
+       change_each<program::Output>(p, [](auto& s) { s.scale *= 1.001f; });
+     },
+     "granite"},
+    {"GateBiasDropped",
+     [](program::Program& p) {
+       change_each<program::GatedUp>(p, [](auto& s) { s.gate_bias.reset(); });
+     },
+     "llama_biases"},
+    {"UpBiasDropped",
+     [](program::Program& p) {
+       change_each<program::GatedUp>(p, [](auto& s) { s.up_bias.reset(); });
+     },
+     "llama_biases"},
+    {"BiasOfWhatIsAddedDropped",
+     [](program::Program& p) {
+       change_each<program::ProjectAdd>(p, [](auto& s) { s.bias.reset(); });
+     },
+     "llama_biases"},
 };
 
 class StepMutants : public ::testing::TestWithParam<Mutant> {};
 
 TEST_P(StepMutants, AreCaught) {
-  const auto tiny = make_tiny(tiny_options(apps::ShapeArch::kQwen2, TensorType::kQ8_0));
+  const auto tiny = GetParam().fixture.empty()
+                        ? make_tiny(tiny_options(apps::ShapeArch::kQwen2, TensorType::kQ8_0))
+                        : open_fixture(GetParam().fixture);
   program::Program mutant = tiny->model.program;
   GetParam().plant(mutant);
   EXPECT_GT(worst_ratio(*tiny, mutant), 1.0);

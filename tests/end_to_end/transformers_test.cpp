@@ -3,6 +3,7 @@
 // tools/make_transformers_fixture.py), on both backends, as one prompt and token by token.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -13,7 +14,7 @@
 #include "backend/registry.h"
 #include "gguf/file.h"
 #include "model/registry.h"
-#include "testing/source_dir.h"
+#include "transformers_fixtures.h"
 
 namespace godwit {
 namespace {
@@ -24,12 +25,8 @@ struct Expected {
   std::vector<float> logits;  // [n_tokens, n_vocab]
 };
 
-std::filesystem::path fixture(const std::string& name) {
-  return testing::source_dir() / "tests/fixtures/transformers" / name;
-}
-
 Expected read_expected(const std::string& name) {
-  std::ifstream file(fixture(name + ".logits"), std::ios::binary);
+  std::ifstream file(testing::transformers_fixture(name + ".logits"), std::ios::binary);
   Expected expected;
   uint32_t n_tokens = 0;
   const auto read = [&](void* to, size_t bytes) {
@@ -72,7 +69,8 @@ class Transformers : public ::testing::TestWithParam<Case> {};
 TEST_P(Transformers, LogitsOfEveryTokenAgree) {
   const Case& c = GetParam();
   const Expected expected = read_expected(c.model);
-  const Result<gguf::File> file = gguf::File::open(fixture(c.model + ".gguf"));
+  const Result<gguf::File> file =
+      gguf::File::open(testing::transformers_fixture(c.model + ".gguf"));
   ASSERT_TRUE(file) << file.error().message;
   const Result<model::Model> model = model::build_model(*file);
   ASSERT_TRUE(model) << model.error().message;
@@ -112,8 +110,7 @@ TEST_P(Transformers, LogitsOfEveryTokenAgree) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const char* model : {"llama", "llama_llama3_tied", "llama_linear_wide_heads", "llama_yarn",
-                            "qwen2_tied", "qwen2_yarn"}) {
+  for (const std::string& model : testing::transformers_models()) {
     for (const char* backend : {"reference", "cpu"}) {
       for (const size_t rows : {size_t{1}, size_t{7}, size_t{64}}) {
         cases.push_back({model, backend, rows});
