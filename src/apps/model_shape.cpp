@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "apps/synth_arch.h"
+
 namespace godwit::apps {
 namespace {
 
@@ -68,7 +70,7 @@ const std::array<ModelShape, 6>& shapes() {
        .rope_theta = 500000.0f,
        .rope_scaling_factor = 8.0f},
       {.name = "qwen2.5-1.5b",
-       .arch = ShapeArch::kQwen2,
+       .arch = "qwen2",
        .dim = 1536,
        .n_layers = 28,
        .n_heads = 12,
@@ -92,16 +94,6 @@ struct Bound {
 
 }  // namespace
 
-std::string_view arch_name(ShapeArch arch) {
-  switch (arch) {
-    case ShapeArch::kLlama:
-      return "llama";
-    case ShapeArch::kQwen2:
-      return "qwen2";
-  }
-  return "";
-}
-
 std::span<const ModelShape> named_shapes() { return shapes(); }
 
 const ModelShape* find_shape(std::string_view name) {
@@ -118,6 +110,9 @@ std::string shape_names() {
 }
 
 Status validate(const ModelShape& shape) {
+  if (find_synth_arch(shape.arch) == nullptr) {
+    return fail("--arch: expected one of {}, found '{}'", synth_arch_names(), shape.arch);
+  }
   // Far above any model, low enough that the bytes of all tensors fit 64 bits.
   const Bound bounds[] = {
       {"--dim", shape.dim, 1u << 20},           {"--layers", shape.n_layers, 1u << 12},

@@ -11,17 +11,12 @@
 
 namespace godwit::apps {
 
-enum class ShapeArch { kLlama, kQwen2 };
-
-// The name in general.architecture, which is also the prefix of its metadata keys.
-[[nodiscard]] std::string_view arch_name(ShapeArch arch);
-
 enum class OutputMatrix { kTied, kOwn };      // tied: the embedding is also the output matrix
 enum class RopeFactors { kAbsent, kLlama3 };  // whether rope_freqs.weight is in the file
 
 struct ModelShape {
   std::string name;
-  ShapeArch arch = ShapeArch::kLlama;
+  std::string arch = "llama";  // one of synth_archs()
   uint32_t dim = 0;
   uint32_t n_layers = 0;
   uint32_t n_heads = 0;
@@ -43,8 +38,8 @@ struct ModelShape {
 // "tiny, llama-1b, ..."
 [[nodiscard]] std::string shape_names();
 
-// Errors: a size of zero or beyond any plausible model, heads that KV heads do not divide, an odd
-// head, a vocabulary without room for bytes and special tokens.
+// Errors: an unknown architecture, a size of zero or beyond any plausible model, heads that KV
+// heads do not divide, an odd head, a vocabulary without room for bytes and special tokens.
 [[nodiscard]] Status validate(const ModelShape& shape);
 
 }  // namespace godwit::apps

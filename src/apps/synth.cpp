@@ -10,6 +10,7 @@
 
 #include "apps/command.h"
 #include "apps/progress.h"
+#include "apps/synth_arch.h"
 #include "apps/synth_model.h"
 #include "quant/formats.h"
 
@@ -60,12 +61,7 @@ Result<ModelShape> parse_shape(const Flags& flags) {
     return fail("expected --shape NAME (one of {}), or all of --dim, --layers, --heads and --ffn",
                 shape_names());
   }
-  if (flags.arch) {
-    if (*flags.arch != "llama" && *flags.arch != "qwen2") {
-      return fail("--arch: expected llama or qwen2, found '{}'", *flags.arch);
-    }
-    shape.arch = *flags.arch == "qwen2" ? ShapeArch::kQwen2 : ShapeArch::kLlama;
-  }
+  shape.arch = flags.arch.value_or(shape.arch);
   shape.dim = flags.dim.value_or(shape.dim);
   shape.n_layers = flags.layers.value_or(shape.n_layers);
   shape.n_heads = flags.heads.value_or(shape.n_heads);
@@ -124,7 +120,7 @@ Status run_synth(const Flags& flags) {
 
 void add_shape_options(CLI::App& command, Flags& flags) {
   command.add_option("--shape", flags.shape, "a known model: " + shape_names());
-  command.add_option("--arch", flags.arch, "llama or qwen2 (with q, k, v biases)");
+  command.add_option("--arch", flags.arch, "one of " + synth_arch_names());
   command.add_option("--dim", flags.dim, "width of the residual stream");
   command.add_option("--layers", flags.layers, "number of layers");
   command.add_option("--heads", flags.heads, "query heads");

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "apps/synth_arch.h"
 #include "apps/synth_vocab.h"
 #include "base/random.h"
 #include "quant/formats.h"
@@ -37,9 +38,24 @@ std::optional<uint32_t> file_type(TensorType type) {
   return found->second;
 }
 
+// Granite 3.1 2B's factors; sizes that random weights stay sane under.
+void append_arch_metadata(const ModelShape& shape, std::vector<gguf::KeyValue>& metadata) {
+  const SynthArch& arch = *find_synth_arch(shape.arch);
+  const auto key = [&](std::string_view name) { return fmt::format("{}.{}", arch.name, name); };
+  if (arch.window != 0) {
+    metadata.push_back(gguf::make_uint(key("attention.sliding_window"), arch.window));
+  }
+  if (arch.scales) {
+    metadata.push_back(gguf::make_float(key("embedding_scale"), 12.0f));
+    metadata.push_back(gguf::make_float(key("residual_scale"), 0.22f));
+    metadata.push_back(gguf::make_float(key("attention.scale"), 0.015625f));
+    metadata.push_back(gguf::make_float(key("logit_scale"), 8.0f));
+  }
+}
+
 std::vector<gguf::KeyValue> make_metadata(const SynthOptions& options) {
   const ModelShape& shape = options.shape;
-  const std::string arch(arch_name(shape.arch));
+  const std::string& arch = shape.arch;
   const auto key = [&](std::string_view name) { return fmt::format("{}.{}", arch, name); };
   std::vector<gguf::KeyValue> metadata;
   metadata.push_back(gguf::make_string("general.architecture", arch));
@@ -61,6 +77,7 @@ std::vector<gguf::KeyValue> make_metadata(const SynthOptions& options) {
   metadata.push_back(gguf::make_float(key("attention.layer_norm_rms_epsilon"), shape.rms_epsilon));
   metadata.push_back(gguf::make_float(key("rope.freq_base"), shape.rope_theta));
   metadata.push_back(gguf::make_uint(key("rope.dimension_count"), shape.head_dim));
+  append_arch_metadata(shape, metadata);
   metadata.push_back(gguf::make_uint(key("vocab_size"), shape.vocab));
   append_vocab(shape.vocab, metadata);
   return metadata;
@@ -77,24 +94,48 @@ struct Directory {
   }
 };
 
-void add_layer(const ModelShape& shape, uint32_t layer, Directory& out) {
+void add_attention(const ModelShape& shape, const std::string& prefix, Directory& out) {
+  const SynthArch& arch = *find_synth_arch(shape.arch);
   const uint64_t q_rows = uint64_t{shape.n_heads} * shape.head_dim;
   const uint64_t kv_rows = uint64_t{shape.n_kv_heads} * shape.head_dim;
-  const auto name = [&](std::string_view part) { return fmt::format("blk.{}.{}", layer, part); };
-  out.add(name("attn_norm.weight"), SynthContent::kNorm, {shape.dim});
-  out.add(name("attn_q.weight"), SynthContent::kMatrix, {shape.dim, q_rows});
-  out.add(name("attn_k.weight"), SynthContent::kMatrix, {shape.dim, kv_rows});
-  out.add(name("attn_v.weight"), SynthContent::kMatrix, {shape.dim, kv_rows});
-  if (shape.arch == ShapeArch::kQwen2) {
-    out.add(name("attn_q.bias"), SynthContent::kBias, {q_rows});
-    out.add(name("attn_k.bias"), SynthContent::kBias, {kv_rows});
-    out.add(name("attn_v.bias"), SynthContent::kBias, {kv_rows});
+  if (arch.fused) {
+    out.add(prefix + "attn_qkv.weight", SynthContent::kMatrix, {shape.dim, q_rows + 2 * kv_rows});
+  } else {
+    out.add(prefix + "attn_q.weight", SynthContent::kMatrix, {shape.dim, q_rows});
+    out.add(prefix + "attn_k.weight", SynthContent::kMatrix, {shape.dim, kv_rows});
+    out.add(prefix + "attn_v.weight", SynthContent::kMatrix, {shape.dim, kv_rows});
   }
-  out.add(name("attn_output.weight"), SynthContent::kMatrix, {q_rows, shape.dim});
-  out.add(name("ffn_norm.weight"), SynthContent::kNorm, {shape.dim});
-  out.add(name("ffn_gate.weight"), SynthContent::kMatrix, {shape.dim, shape.ffn});
-  out.add(name("ffn_up.weight"), SynthContent::kMatrix, {shape.dim, shape.ffn});
-  out.add(name("ffn_down.weight"), SynthContent::kMatrix, {shape.ffn, shape.dim});
+  if (arch.qkv_biases) {
+    out.add(prefix + "attn_q.bias", SynthContent::kBias, {q_rows});
+    out.add(prefix + "attn_k.bias", SynthContent::kBias, {kv_rows});
+    out.add(prefix + "attn_v.bias", SynthContent::kBias, {kv_rows});
+  }
+  if (arch.head_norm != SynthHeadNorm::kNone) {
+    const bool each = arch.head_norm == SynthHeadNorm::kEachHead;
+    out.add(prefix + "attn_q_norm.weight", SynthContent::kNorm, {each ? shape.head_dim : q_rows});
+    out.add(prefix + "attn_k_norm.weight", SynthContent::kNorm, {each ? shape.head_dim : kv_rows});
+  }
+  out.add(prefix + "attn_output.weight", SynthContent::kMatrix, {q_rows, shape.dim});
+}
+
+void add_layer(const ModelShape& shape, uint32_t layer, Directory& out) {
+  const SynthArch& arch = *find_synth_arch(shape.arch);
+  const std::string prefix = fmt::format("blk.{}.", layer);
+  const auto norm_if = [&](bool present, std::string_view name) {
+    if (present) out.add(prefix + std::string(name), SynthContent::kNorm, {shape.dim});
+  };
+  norm_if(arch.norms_before, "attn_norm.weight");
+  add_attention(shape, prefix, out);
+  norm_if(arch.norms_after, "post_attention_norm.weight");
+  norm_if(arch.norms_before, "ffn_norm.weight");
+  if (arch.fused) {
+    out.add(prefix + "ffn_up.weight", SynthContent::kMatrix, {shape.dim, uint64_t{2} * shape.ffn});
+  } else {
+    out.add(prefix + "ffn_gate.weight", SynthContent::kMatrix, {shape.dim, shape.ffn});
+    out.add(prefix + "ffn_up.weight", SynthContent::kMatrix, {shape.dim, shape.ffn});
+  }
+  out.add(prefix + "ffn_down.weight", SynthContent::kMatrix, {shape.ffn, shape.dim});
+  norm_if(arch.norms_after, "post_ffw_norm.weight");
 }
 
 Directory make_directory(const ModelShape& shape) {

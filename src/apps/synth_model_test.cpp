@@ -106,7 +106,7 @@ TEST_F(SynthModelTest, HasTheTensorsAndShapesOfLlama) {
 }
 
 TEST_F(SynthModelTest, AddsBiasesOutputMatrixAndRopeFactorsOnRequest) {
-  options_.shape.arch = ShapeArch::kQwen2;
+  options_.shape.arch = "qwen2";
   options_.shape.output = OutputMatrix::kOwn;
   options_.shape.rope_factors = RopeFactors::kLlama3;
   options_.shape.rope_theta = 500000.0f;
