@@ -33,6 +33,14 @@ struct TileJob {
   return x;
 }
 
+// The same tokens from one block of 256 columns (kQ8Block256) further on.
+[[gnu::always_inline]] inline Activations skip_block256(Activations x) {
+  x.q += 256;
+  x.scales += 1;
+  x.sums += kSumWordsPerBlock256;
+  return x;
+}
+
 // Four activations as one dword, to be broadcast.
 [[gnu::always_inline]] inline int32_t load_dword(const int8_t* q) {
   int32_t dword = 0;

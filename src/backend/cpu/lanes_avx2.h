@@ -25,6 +25,11 @@ namespace {
   return _mm_loadl_epi64(static_cast<const __m128i*>(bytes));
 }
 
+// Sixteen bytes in both halves of a register.
+[[gnu::always_inline]] inline __m256i broadcast16(const uint8_t (&bytes)[16]) {
+  return _mm256_broadcastsi128_si256(load128(bytes));
+}
+
 // The eight binary16 values of one half, widened.
 [[gnu::always_inline]] inline __m256 load_halves(const uint8_t (&halves)[32], size_t half) {
   return _mm256_cvtph_ps(load128(halves + 16 * half));
@@ -40,10 +45,29 @@ namespace {
   return _mm256_or_si256(code, _mm256_and_si256(bits, _mm256_set1_epi8(16)));
 }
 
-// Bit `bit` of every byte, moved to bit 4 (the others are anything). After inlining a constant.
+// Bit `bit` of every byte, moved to bit kTo (the others are anything). After inlining a constant.
+template <size_t kTo>
+[[gnu::always_inline]] inline __m256i move_bit(__m256i bytes, size_t bit) {
+  return bit <= kTo ? _mm256_slli_epi16(bytes, static_cast<int>(kTo - bit))
+                    : _mm256_srli_epi16(bytes, static_cast<int>(bit - kTo));
+}
+
 [[gnu::always_inline]] inline __m256i high_bit(__m256i high, size_t bit) {
-  return bit <= 4 ? _mm256_slli_epi16(high, static_cast<int>(4 - bit))
-                  : _mm256_srli_epi16(high, static_cast<int>(bit - 4));
+  return move_bit<4>(high, bit);
+}
+
+// The low (kUpper 0) or high four bits of every byte.
+template <size_t kUpper>
+[[gnu::always_inline]] inline __m256i nibbles(__m256i both) {
+  const __m256i codes = kUpper == 0 ? both : _mm256_srli_epi16(both, 4);
+  return _mm256_and_si256(codes, _mm256_set1_epi8(15));
+}
+
+// Bits 2 kPart + 1..2 kPart of every byte.
+template <size_t kPart>
+[[gnu::always_inline]] inline __m256i two_bits(__m256i codes) {
+  if constexpr (kPart != 0) codes = _mm256_srli_epi16(codes, 2 * kPart);
+  return _mm256_and_si256(codes, _mm256_set1_epi8(3));
 }
 
 // Stores the rows of one half that exist, for every token of the group.

@@ -29,6 +29,57 @@ namespace {
   return _mm512_set1_epi32(load_dword(q));
 }
 
+[[gnu::always_inline]] inline __m128i load128(const void* bytes) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(bytes));
+}
+
+// Sixteen bytes in all quarters of a register.
+[[gnu::always_inline]] inline __m512i broadcast16(const uint8_t (&bytes)[16]) {
+  return _mm512_broadcast_i32x4(load128(bytes));
+}
+
+// start plus the dot of 32 columns, in two chains.
+[[gnu::always_inline]] inline __m512i dot32(const __m512i (&codes)[8], const int8_t* q, int start) {
+  __m512i even = _mm512_set1_epi32(start);
+  __m512i odd = _mm512_setzero_si512();
+#pragma GCC unroll 4
+  for (size_t j = 0; j < 8; j += 2) {
+    even = _mm512_dpbusd_epi32(even, codes[j], broadcast4(q + 4 * j));
+    odd = _mm512_dpbusd_epi32(odd, codes[j + 1], broadcast4(q + 4 * j + 4));
+  }
+  return _mm512_add_epi32(even, odd);
+}
+
+[[gnu::always_inline]] inline __m512i dot16(const __m512i (&codes)[4], const int8_t* q) {
+  __m512i dot = _mm512_setzero_si512();
+#pragma GCC unroll 4
+  for (size_t j = 0; j < 4; ++j) dot = _mm512_dpbusd_epi32(dot, codes[j], broadcast4(q + 4 * j));
+  return dot;
+}
+
+// The low (kUpper 0) or high four bits of every byte.
+template <size_t kUpper>
+[[gnu::always_inline]] inline __m512i nibbles(__m512i both) {
+  return _mm512_and_si512(kUpper == 0 ? both : _mm512_srli_epi16(both, 4), _mm512_set1_epi8(15));
+}
+
+// Bits 2 kPart + 1..2 kPart of every byte.
+template <size_t kPart>
+[[gnu::always_inline]] inline __m512i two_bits(__m512i codes) {
+  if constexpr (kPart != 0) codes = _mm512_srli_epi16(codes, 2 * kPart);
+  return _mm512_and_si512(codes, _mm512_set1_epi8(3));
+}
+
+// Bit kBit of every byte, moved to bit kTo (the others are anything).
+template <int kBit, int kTo>
+[[gnu::always_inline]] inline __m512i move_bit(__m512i bytes) {
+  if constexpr (kBit <= kTo) {
+    return _mm512_slli_epi16(bytes, kTo - kBit);
+  } else {
+    return _mm512_srli_epi16(bytes, kBit - kTo);
+  }
+}
+
 // code | (bits & 16) in every byte.
 [[gnu::always_inline]] inline __m512i merge_bit4(__m512i code, __m512i bits) {
   constexpr int kOrAnd = 0xf8;  // a | (b & c)

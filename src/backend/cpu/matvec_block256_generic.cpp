@@ -1,26 +1,30 @@
 // Computes: y[t, r] = sum over blocks b of d * dx * (sum over groups g of scale_g * dot_g), for
-//   Q4_K and Q5_K minus dmin * dx * (sum over groups of min_g * sum of x over the group).
-// Shapes and types: weights in tiles of tile_layout.h, [rows / 16, cols / 256]; x kQ8Block256.
+//   Q2_K, Q4_K and Q5_K minus dmin * dx * (sum over groups of min_g * sum of x over the group).
+// Shapes and types: weights in tiles of tile_layout.h and low_bit_tiles.h, [rows / 16, cols / 256];
+//   x kQ8Block256.
 // Preconditions: those of MatVecArgs; the caller guarantees them.
 // Bytes moved: the tiles once per token. Work split: by the caller, in whole tiles.
 // Arithmetic: exact. Both inner sums are integers; then per block, in block order,
-//   s = fma(float(isum), d * dx, s), and for Q4_K, Q5_K s = fma(-float(imin), dmin * dx, s).
+//   s = fma(float(isum), d * dx, s), and where there are minima s = fma(-float(imin), dmin * dx,
+//   s).
 // Reference: this file defines the result for the other instruction sets.
 #include <cmath>
 #include <cstdint>
 
 #include "backend/cpu/generic_rows.h"
+#include "backend/cpu/low_bit_tiles.h"
 #include "backend/cpu/matvec_kernels.h"
 #include "backend/cpu/tile_layout.h"
+#include "quant/value_tables.h"
 
 namespace godwit::cpu::generic {
 namespace {
 
-// One row of one tile: signed codes, a scale for each 16 of them, and minima for each 32.
+// One row of one tile: signed codes, and a scale and a minimum for each 16 of them.
 struct BlockRow {
   int16_t q[256];
   int scales[16];
-  int mins[8];
+  int mins[16];
 };
 
 template <class Tile>
@@ -38,7 +42,7 @@ void unpack_groups(const Tile& tile, size_t row, BlockRow& out) {
   for (size_t g = 0; g < 8; ++g) {
     const auto& chunk = tile.chunks[g / 2];
     out.scales[2 * g] = out.scales[2 * g + 1] = chunk.scales[g % 2][row];
-    out.mins[g] = chunk.mins[row][g % 2];
+    out.mins[2 * g] = out.mins[2 * g + 1] = chunk.mins[row][g % 2];
   }
 }
 
@@ -59,6 +63,63 @@ void unpack(const TileQ6_K& tile, size_t row, BlockRow& out) {
   }
 }
 
+// Where column i of 256 lies in Q2_K and Q3_K, but for i mod 4.
+struct PairPlace {
+  size_t chunk;
+  size_t pair;
+  size_t side;  // half of the columns
+  size_t j;
+};
+PairPlace pair_place(size_t i) { return {i % 128 / 32, i % 32 / 16, i / 128, i % 16 / 4}; }
+
+// The two bits of a code that `codes` of Q2_K and Q3_K hold.
+template <class Tile>
+int pair_code(const Tile& tile, size_t row, size_t i) {
+  const PairPlace at = pair_place(i);
+  const int byte = tile.chunks[at.chunk].codes[at.j][4 * row + i % 4];
+  return (byte >> (2 * at.pair + 4 * at.side)) & 3;
+}
+
+void unpack(const TileQ2_K& tile, size_t row, BlockRow& out) {
+  for (size_t i = 0; i < 256; ++i) out.q[i] = static_cast<int16_t>(pair_code(tile, row, i));
+  for (size_t g = 0; g < 16; ++g) {
+    const PairPlace at = pair_place(16 * g);
+    const int byte = tile.chunks[at.chunk].scales[at.pair][row][at.side];
+    out.scales[g] = byte & 15;
+    out.mins[g] = byte >> 4;
+  }
+}
+
+void unpack(const TileQ3_K& tile, size_t row, BlockRow& out) {
+  for (size_t i = 0; i < 256; ++i) {
+    const PairPlace at = pair_place(i);
+    const int byte = tile.chunks[at.chunk].high[at.pair][4 * row + i % 4];
+    const int high = (byte >> (at.j + 4 * at.side)) & 1;
+    out.q[i] = static_cast<int16_t>((pair_code(tile, row, i) | high << 2) - 4);
+  }
+  for (size_t g = 0; g < 16; ++g) {
+    const PairPlace at = pair_place(16 * g);
+    out.scales[g] = tile.chunks[at.chunk].scales[at.pair][row][at.side];
+  }
+}
+
+void unpack(const TileIQ4_XS& tile, size_t row, BlockRow& out) {
+  for (size_t i = 0; i < 256; ++i) {
+    const size_t side = i % 64 / 32;
+    const int byte = tile.chunks[i / 64].nibbles[i % 32 / 4][4 * row + i % 4];
+    out.q[i] = static_cast<int16_t>(quant::iq4_value((byte >> (4 * side)) & 15));
+    out.scales[i / 16] = tile.chunks[i / 64].scales[row][side];
+  }
+}
+
+void unpack(const TileTQ2_0& tile, size_t row, BlockRow& out) {
+  for (size_t i = 0; i < 256; ++i) {
+    const int byte = tile.chunks[i / 64].codes[i % 16 / 4][4 * row + i % 4];
+    out.q[i] = static_cast<int16_t>(((byte >> (2 * (i % 64 / 16))) & 3) - 1);
+    out.scales[i / 16] = 1;
+  }
+}
+
 int scaled_dot(const BlockRow& row, const int8_t* q) {
   int sum = 0;
   for (size_t g = 0; g < 16; ++g) {
@@ -69,13 +130,13 @@ int scaled_dot(const BlockRow& row, const int8_t* q) {
   return sum;
 }
 
-// min_g times the sum of x over group g, for all eight groups.
+// min_g times the sum of x over group g, for all sixteen groups.
 int scaled_mins(const BlockRow& row, const int32_t* sum_words) {
   int sum = 0;
-  for (size_t g = 0; g < 8; ++g) {
+  for (size_t g = 0; g < 16; ++g) {
     int16_t pair[2];
-    std::memcpy(pair, sum_words + g / 2, sizeof(pair));
-    sum += row.mins[g] * pair[g % 2];
+    std::memcpy(pair, sum_words + 4 + g % 8, sizeof(pair));
+    sum += row.mins[g] * pair[g / 8];
   }
   return sum;
 }
@@ -112,5 +173,9 @@ void run(const MatVecArgs& args) {
 void matvec_q4_k(const MatVecArgs& args) { run<TileQ4_K>(args); }
 void matvec_q5_k(const MatVecArgs& args) { run<TileQ5_K>(args); }
 void matvec_q6_k(const MatVecArgs& args) { run<TileQ6_K>(args); }
+void matvec_q2_k(const MatVecArgs& args) { run<TileQ2_K>(args); }
+void matvec_q3_k(const MatVecArgs& args) { run<TileQ3_K>(args); }
+void matvec_iq4_xs(const MatVecArgs& args) { run<TileIQ4_XS>(args); }
+void matvec_tq2_0(const MatVecArgs& args) { run<TileTQ2_0>(args); }
 
 }  // namespace godwit::cpu::generic

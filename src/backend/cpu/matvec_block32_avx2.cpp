@@ -5,15 +5,19 @@
 //   Floor = bytes / read bandwidth; measured: docs/BENCHMARKS.md.
 // Work split: see multiply_by_halves(); up to 4 tokens at a time.
 // Arithmetic: exact. Codes of 4 and 5 bits stay unsigned: eight products of 15 * 127 * 2, or four
-//   of 31 * 127 * 2, fit int16. Q8_0 takes |code| and moves its sign to x: 128 * 127 * 2 fits.
+//   of 31 * 127 * 2, fit int16. Q8_0 and IQ4_NL take |code| and move its sign to x: 128 * 127 * 2
+//   fits.
 // Reference: matvec_block32_generic.cpp.
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/frames_avx2.h"
 #include "backend/cpu/intrinsics.h"
 #include "backend/cpu/isa_rows.h"
 #include "backend/cpu/lanes_avx2.h"
+#include "backend/cpu/low_bit_tiles.h"
 #include "backend/cpu/matvec_kernels.h"
+#include "backend/cpu/nibble_tables.h"
 #include "backend/cpu/tile_layout.h"
 
 namespace godwit::cpu::avx2 {
@@ -70,13 +74,23 @@ template <class Tile, size_t kTokens>
   }
 }
 
-// Q8_0: |code| times x with the code's sign.
-template <size_t kTokens>
-[[gnu::always_inline]] inline void add_bytes(const TileQ8_0& tile, size_t half, const int8_t* q,
-                                             size_t q_stride, Dots<kTokens>& dots) {
+// Columns 4 j.. as signed bytes, -127..127 or, for Q8_0, from -128.
+[[gnu::always_inline]] inline __m256i signed_codes(const TileQ8_0& tile, size_t half, size_t j) {
+  return _mm256_xor_si256(load(tile.codes[j], half), _mm256_set1_epi8(-128));
+}
+[[gnu::always_inline]] inline __m256i signed_codes(const TileIQ4_NL& tile, size_t half, size_t j) {
+  const __m256i both = load(tile.nibbles[j % 4], half);
+  const __m256i codes = j < 4 ? nibbles<0>(both) : nibbles<1>(both);
+  return _mm256_shuffle_epi8(broadcast16(kIq4Signed.bytes), codes);
+}
+
+// Codes of up to 8 bits with a sign: |code| times x with the code's sign.
+template <class Tile, size_t kTokens>
+[[gnu::always_inline]] inline void add_signed(const Tile& tile, size_t half, const int8_t* q,
+                                              size_t q_stride, Dots<kTokens>& dots) {
 #pragma GCC unroll 8
   for (size_t j = 0; j < 8; ++j) {
-    const __m256i codes = _mm256_xor_si256(load(tile.codes[j], half), _mm256_set1_epi8(-128));
+    const __m256i codes = signed_codes(tile, half, j);
     const __m256i magnitudes = _mm256_abs_epi8(codes);
     __m256i pairs[kTokens];
 #pragma GCC unroll 8
@@ -88,7 +102,7 @@ template <size_t kTokens>
   }
 }
 
-// What to take off a dot of unsigned codes, in sums of x. Q8_0 has its codes signed by now.
+// What to take off a dot of unsigned codes, in sums of x. Signed codes need nothing.
 template <class Tile>
 constexpr int kOffset = 0;
 template <>
@@ -96,19 +110,19 @@ constexpr int kOffset<TileQ4_0> = 8;
 template <>
 constexpr int kOffset<TileQ5_0> = 16;
 
-template <class Tile>
+template <class Tile_>
 struct Block32 {
-  static constexpr size_t kActivationBytes = 1;
-  static size_t tile_bytes(size_t cols) { return cols / 32 * sizeof(Tile); }
+  using Tile = Tile_;
+  static constexpr size_t kColumns = 32;
 
   template <size_t kTokens>
   [[gnu::always_inline]] static void add_half(const Tile& tile, size_t half, const Activations& x,
                                               size_t b, __m256 (&sums)[kTokens]) {
     Dots<kTokens> dots;
-    if constexpr (requires { tile.nibbles; }) {
-      add_nibbles(tile, half, x.q + 32 * b, x.q_stride, dots);
+    if constexpr (requires { signed_codes(tile, half, 0); }) {
+      add_signed(tile, half, x.q + 32 * b, x.q_stride, dots);
     } else {
-      add_bytes(tile, half, x.q + 32 * b, x.q_stride, dots);
+      add_nibbles(tile, half, x.q + 32 * b, x.q_stride, dots);
     }
     const __m256 d = load_halves(tile.scales, half);
 #pragma GCC unroll 8
@@ -127,36 +141,20 @@ struct Block32 {
       }
     }
   }
-
-  // kHalves halves of the rows, from half `first` on.
-  template <size_t kTokens, size_t kHalves, bool kPrefetch>
-  [[gnu::always_inline]] static void multiply_halves(const TileJob& job, size_t first) {
-    const auto* tile = reinterpret_cast<const Tile*>(job.weights);
-    __m256 sums[kHalves][kTokens];
-    for (auto& half : sums) {
-      for (__m256& sum : half) sum = _mm256_setzero_ps();
-    }
-    for (size_t b = 0; b < job.cols / 32; ++b, ++tile) {
-      if constexpr (kPrefetch) prefetch_weights<sizeof(Tile)>(tile);
-#pragma GCC unroll 2
-      for (size_t h = 0; h < kHalves; ++h) add_half(*tile, first + h, job.x, b, sums[h]);
-    }
-#pragma GCC unroll 2
-    for (size_t h = 0; h < kHalves; ++h) store_sums(sums[h], job, first + h);
-  }
-
-  template <size_t kTokens, bool kPrefetch>
-  static void multiply(const TileJob& job) {
-    multiply_by_halves<Block32, kTokens, kPrefetch>(job);
-  }
 };
+
+template <class Tile>
+void run(const MatVecArgs& args) {
+  run_rows<TileFrame<Block32<Tile>>, 4, 2, 1>(args);
+}
 
 }  // namespace
 
-void matvec_q4_0(const MatVecArgs& args) { run_rows<Block32<TileQ4_0>, 4, 2, 1>(args); }
-void matvec_q4_1(const MatVecArgs& args) { run_rows<Block32<TileQ4_1>, 4, 2, 1>(args); }
-void matvec_q5_0(const MatVecArgs& args) { run_rows<Block32<TileQ5_0>, 4, 2, 1>(args); }
-void matvec_q5_1(const MatVecArgs& args) { run_rows<Block32<TileQ5_1>, 4, 2, 1>(args); }
-void matvec_q8_0(const MatVecArgs& args) { run_rows<Block32<TileQ8_0>, 4, 2, 1>(args); }
+void matvec_q4_0(const MatVecArgs& args) { run<TileQ4_0>(args); }
+void matvec_q4_1(const MatVecArgs& args) { run<TileQ4_1>(args); }
+void matvec_q5_0(const MatVecArgs& args) { run<TileQ5_0>(args); }
+void matvec_q5_1(const MatVecArgs& args) { run<TileQ5_1>(args); }
+void matvec_q8_0(const MatVecArgs& args) { run<TileQ8_0>(args); }
+void matvec_iq4_nl(const MatVecArgs& args) { run<TileIQ4_NL>(args); }
 
 }  // namespace godwit::cpu::avx2

@@ -13,10 +13,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/frames_avx512.h"
 #include "backend/cpu/intrinsics.h"
 #include "backend/cpu/isa_rows.h"
 #include "backend/cpu/lanes_avx512.h"
+#include "backend/cpu/low_bit_tiles.h"
 #include "backend/cpu/matvec_kernels.h"
+#include "backend/cpu/nibble_tables.h"
 #include "backend/cpu/tile_layout.h"
 
 namespace godwit::cpu::avx512vnni {
@@ -24,12 +27,11 @@ namespace {
 
 template <class Tile>
 [[gnu::always_inline]] inline void unpack(const Tile& tile, __m512i (&codes)[8]) {
-  const __m512i mask = _mm512_set1_epi8(15);
 #pragma GCC unroll 4
   for (size_t j = 0; j < 4; ++j) {
     const __m512i both = load(tile.nibbles[j]);
-    codes[j] = _mm512_and_si512(both, mask);
-    codes[4 + j] = _mm512_and_si512(_mm512_srli_epi16(both, 4), mask);
+    codes[j] = nibbles<0>(both);
+    codes[4 + j] = nibbles<1>(both);
   }
   if constexpr (requires { tile.high; }) merge_high_bits(load(tile.high), codes);
 }
@@ -40,6 +42,17 @@ template <>
   for (size_t j = 0; j < 8; ++j) codes[j] = load(tile.codes[j]);
 }
 
+template <>
+[[gnu::always_inline]] inline void unpack(const TileIQ4_NL& tile, __m512i (&codes)[8]) {
+  const __m512i table = broadcast16(kIq4Raised.bytes);
+#pragma GCC unroll 4
+  for (size_t j = 0; j < 4; ++j) {
+    const __m512i both = load(tile.nibbles[j]);
+    codes[j] = _mm512_shuffle_epi8(table, nibbles<0>(both));
+    codes[4 + j] = _mm512_shuffle_epi8(table, nibbles<1>(both));
+  }
+}
+
 template <class Tile>
 constexpr int kOffset = 0;
 template <>
@@ -48,59 +61,47 @@ template <>
 constexpr int kOffset<TileQ5_0> = 16;
 template <>
 constexpr int kOffset<TileQ8_0> = 128;
+template <>
+constexpr int kOffset<TileIQ4_NL> = kIq4Offset;
 
-// One token's values of one block: codes times x, less the offset.
-template <class Tile>
-[[gnu::always_inline]] inline __m512i dot(const __m512i (&codes)[8], const int8_t* q, int32_t sum) {
-  __m512i even = _mm512_set1_epi32(-kOffset<Tile> * sum);
-  __m512i odd = _mm512_setzero_si512();
-#pragma GCC unroll 4
-  for (size_t j = 0; j < 8; j += 2) {
-    even = _mm512_dpbusd_epi32(even, codes[j], broadcast4(q + 4 * j));
-    odd = _mm512_dpbusd_epi32(odd, codes[j + 1], broadcast4(q + 4 * j + 4));
-  }
-  return _mm512_add_epi32(even, odd);
-}
-
-template <class Tile>
+template <class Tile_>
 struct Block32 {
-  static constexpr size_t kActivationBytes = 1;
-  static size_t tile_bytes(size_t cols) { return cols / 32 * sizeof(Tile); }
+  using Tile = Tile_;
+  static constexpr size_t kColumns = 32;
 
-  template <size_t kTokens, bool kPrefetch>
-  static void multiply(const TileJob& job) {
-    const auto* tile = reinterpret_cast<const Tile*>(job.weights);
-    const Activations x = job.x;
-    __m512 sums[kTokens];
-    for (__m512& sum : sums) sum = _mm512_setzero_ps();
-    for (size_t b = 0; b < job.cols / 32; ++b, ++tile) {
-      if constexpr (kPrefetch) prefetch_weights<sizeof(Tile)>(tile);
-      __m512i codes[8];
-      unpack(*tile, codes);
-      const __m512 d = load_halves(tile->scales);
+  template <size_t kTokens>
+  [[gnu::always_inline]] static void add_tile(const Tile& tile, const Activations& x, size_t b,
+                                              __m512 (&sums)[kTokens]) {
+    __m512i codes[8];
+    unpack(tile, codes);
+    const __m512 d = load_halves(tile.scales);
 #pragma GCC unroll 16
-      for (size_t t = 0; t < kTokens; ++t) {
-        const int32_t sum = x.sums[t * x.sum_stride + b];
-        const float dx = x.scales[t * x.scale_stride + b];
-        const __m512i integer = dot<Tile>(codes, x.q + t * x.q_stride + 32 * b, sum);
-        const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(dx));
-        sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(integer), scale, sums[t]);
-        if constexpr (requires { tile->mins; }) {
-          const __m512 scaled_sum = _mm512_set1_ps(dx * static_cast<float>(sum));
-          sums[t] = _mm512_fmadd_ps(load_halves(tile->mins), scaled_sum, sums[t]);
-        }
+    for (size_t t = 0; t < kTokens; ++t) {
+      const int32_t sum = x.sums[t * x.sum_stride + b];
+      const float dx = x.scales[t * x.scale_stride + b];
+      const __m512i integer = dot32(codes, x.q + t * x.q_stride + 32 * b, -kOffset<Tile> * sum);
+      const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(dx));
+      sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(integer), scale, sums[t]);
+      if constexpr (requires { tile.mins; }) {
+        const __m512 scaled_sum = _mm512_set1_ps(dx * static_cast<float>(sum));
+        sums[t] = _mm512_fmadd_ps(load_halves(tile.mins), scaled_sum, sums[t]);
       }
     }
-    store_sums(sums, job, 0);
   }
 };
 
+template <class Tile>
+void run(const MatVecArgs& args) {
+  run_rows<TileFrame<Block32<Tile>>, 8, 4, 2, 1>(args);
+}
+
 }  // namespace
 
-void matvec_q4_0(const MatVecArgs& args) { run_rows<Block32<TileQ4_0>, 8, 4, 2, 1>(args); }
-void matvec_q4_1(const MatVecArgs& args) { run_rows<Block32<TileQ4_1>, 8, 4, 2, 1>(args); }
-void matvec_q5_0(const MatVecArgs& args) { run_rows<Block32<TileQ5_0>, 8, 4, 2, 1>(args); }
-void matvec_q5_1(const MatVecArgs& args) { run_rows<Block32<TileQ5_1>, 8, 4, 2, 1>(args); }
-void matvec_q8_0(const MatVecArgs& args) { run_rows<Block32<TileQ8_0>, 8, 4, 2, 1>(args); }
+void matvec_q4_0(const MatVecArgs& args) { run<TileQ4_0>(args); }
+void matvec_q4_1(const MatVecArgs& args) { run<TileQ4_1>(args); }
+void matvec_q5_0(const MatVecArgs& args) { run<TileQ5_0>(args); }
+void matvec_q5_1(const MatVecArgs& args) { run<TileQ5_1>(args); }
+void matvec_q8_0(const MatVecArgs& args) { run<TileQ8_0>(args); }
+void matvec_iq4_nl(const MatVecArgs& args) { run<TileIQ4_NL>(args); }
 
 }  // namespace godwit::cpu::avx512vnni

@@ -11,8 +11,10 @@
 #include <cstring>
 
 #include "backend/cpu/generic_rows.h"
+#include "backend/cpu/low_bit_tiles.h"
 #include "backend/cpu/matvec_kernels.h"
 #include "backend/cpu/tile_layout.h"
+#include "quant/value_tables.h"
 
 namespace godwit::cpu::generic {
 namespace {
@@ -60,6 +62,13 @@ void unpack(const TileQ8_0& tile, Codes& out) {
   }
 }
 
+void unpack(const TileIQ4_NL& tile, Codes& out) {
+  unpack_nibbles(tile, 0, out);
+  for (auto& row : out.q) {
+    for (int16_t& q : row) q = static_cast<int16_t>(quant::iq4_value(q));
+  }
+}
+
 template <class Tile>
 concept HasMins = requires(const Tile& tile) { tile.mins; };
 
@@ -98,5 +107,6 @@ void matvec_q4_1(const MatVecArgs& args) { run<TileQ4_1>(args); }
 void matvec_q5_0(const MatVecArgs& args) { run<TileQ5_0>(args); }
 void matvec_q5_1(const MatVecArgs& args) { run<TileQ5_1>(args); }
 void matvec_q8_0(const MatVecArgs& args) { run<TileQ8_0>(args); }
+void matvec_iq4_nl(const MatVecArgs& args) { run<TileIQ4_NL>(args); }
 
 }  // namespace godwit::cpu::generic

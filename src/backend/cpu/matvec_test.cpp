@@ -232,22 +232,39 @@ void check_edited(const MatVecKernel& kernel, const MatVecKernel& reference, siz
   expect_same_bits(y, problem.run(kernel, 1, 4096), 17, what + ", one token");
 }
 
+// Where the parts of a block lie in the file. What is between is a code or a small scale.
+struct BlockParts {
+  TensorType type;
+  size_t codes_begin;
+  size_t codes_end;
+  std::vector<size_t> halves;       // binary16 scales
+  std::vector<size_t> float_bytes;  // scales that are floats of eight bits
+};
+
+const BlockParts& block_parts(TensorType type) {
+  using enum TensorType;
+  static const std::vector<BlockParts> table = {
+      {kQ4_0, 2, 18, {0}, {}},    {kQ4_1, 4, 20, {0, 2}, {}},        {kQ5_0, 2, 22, {0}, {}},
+      {kQ5_1, 4, 24, {0, 2}, {}}, {kQ8_0, 2, 34, {0}, {}},           {kQ2_K, 0, 80, {80, 82}, {}},
+      {kQ3_K, 0, 108, {108}, {}}, {kQ4_K, 16, 144, {0, 2}, {}},      {kQ5_K, 16, 176, {0, 2}, {}},
+      {kQ6_K, 0, 208, {208}, {}}, {kIQ1_S, 2, 50, {0}, {}},          {kIQ1_M, 0, 48, {}, {}},
+      {kIQ2_XXS, 2, 66, {0}, {}}, {kIQ2_XS, 2, 74, {0}, {}},         {kIQ2_S, 2, 82, {0}, {}},
+      {kIQ3_XXS, 2, 98, {0}, {}}, {kIQ3_S, 2, 110, {0}, {}},         {kIQ4_NL, 2, 18, {0}, {}},
+      {kIQ4_XS, 2, 136, {0}, {}}, {kTQ1_0, 0, 52, {52}, {}},         {kTQ2_0, 0, 64, {64}, {}},
+      {kMXFP4, 1, 17, {}, {0}},   {kNVFP4, 4, 36, {}, {0, 1, 2, 3}}, {kQ1_0, 2, 18, {0}, {}},
+      {kQ2_0, 2, 18, {0}, {}},
+  };
+  static const BlockParts none = {};
+  const auto found = std::ranges::find(table, type, &BlockParts::type);
+  return found == table.end() ? none : *found;
+}
+
 // Sets the codes of each block to one byte and leaves its scales.
 EditBlocks fill_codes(TensorType type, uint8_t value) {
   return [type, value](std::span<std::byte> file) {
-    const TensorGeometry& geometry = tensor_geometry(type);
-    const size_t begin = type == TensorType::kQ6_K    ? 0
-                         : type == TensorType::kQ4_K  ? 16
-                         : type == TensorType::kQ5_K  ? 16
-                         : type == TensorType::kQ4_1  ? 4
-                         : type == TensorType::kIQ1_M ? 0
-                         : type == TensorType::kQ5_1  ? 4
-                                                      : 2;
-    const size_t end = type == TensorType::kQ6_K    ? 208
-                       : type == TensorType::kIQ1_M ? 48
-                                                    : geometry.block_bytes;
-    for (size_t at = 0; at < file.size(); at += geometry.block_bytes) {
-      std::memset(&file[at + begin], value, end - begin);
+    const BlockParts& parts = block_parts(type);
+    for (size_t at = 0; at < file.size(); at += tensor_geometry(type).block_bytes) {
+      std::memset(&file[at + parts.codes_begin], value, parts.codes_end - parts.codes_begin);
     }
   };
 }
@@ -258,31 +275,6 @@ TEST_P(MatVec, IsExactAtExtremeCodes) {
   for (const int value : {0x00, 0x7f, 0x80, 0x81, 0xff, 0x0f, 0xf0}) {
     check_edited(kernel, reference(), 512, fill_codes(kernel.type, static_cast<uint8_t>(value)),
                  std::string(kernel.name) + " codes " + std::to_string(value));
-  }
-}
-
-// Places of the binary16 scales in a block.
-std::vector<size_t> scale_offsets(TensorType type) {
-  switch (type) {
-    case TensorType::kQ4_0:
-    case TensorType::kQ5_0:
-    case TensorType::kQ8_0:
-    case TensorType::kIQ1_S:
-    case TensorType::kIQ2_XXS:
-    case TensorType::kIQ2_XS:
-    case TensorType::kIQ2_S:
-    case TensorType::kIQ3_XXS:
-    case TensorType::kIQ3_S:
-      return {0};
-    case TensorType::kQ4_1:
-    case TensorType::kQ5_1:
-    case TensorType::kQ4_K:
-    case TensorType::kQ5_K:
-      return {0, 2};
-    case TensorType::kQ6_K:
-      return {208};
-    default:
-      return {};
   }
 }
 
@@ -307,16 +299,36 @@ TEST_P(MatVec, IsExactAtExtremeScales) {
           set_scale_iq1_m(file.subspan(at), half);
           continue;
         }
-        for (const size_t offset : scale_offsets(kernel.type)) {
+        for (const size_t offset : block_parts(kernel.type).halves) {
           std::memcpy(&file[at + offset], &half, 2);
         }
-        if (scale_offsets(kernel.type).empty() && kernel.type != TensorType::kF32) {
+        if (kernel.type == TensorType::kF16 || kernel.type == TensorType::kBF16) {
           std::memcpy(&file[at], &half, 2);
         }
       }
     };
     check_edited(kernel, reference(), 512, edit,
                  std::string(kernel.name) + " scale " + std::to_string(half));
+  }
+}
+
+TEST_P(MatVec, IsExactAtEveryScaleOfEightBits) {
+  const MatVecKernel& kernel = GetParam();
+  const std::vector<size_t>& places = block_parts(kernel.type).float_bytes;
+  if (places.empty()) return;
+  // A weight of MXFP4 with the largest exponents is infinite.
+  const int end = kernel.type == TensorType::kMXFP4 ? 240 : 256;
+  for (int first = 0; first < end; first += 16) {
+    const EditBlocks edit = [&](std::span<std::byte> file) {
+      size_t n = 0;
+      for (size_t at = 0; at < file.size(); at += tensor_geometry(kernel.type).block_bytes) {
+        for (const size_t place : places) {
+          file[at + place] = static_cast<std::byte>(first + static_cast<int>(n++ % 16));
+        }
+      }
+    };
+    check_edited(kernel, reference(), 512, edit,
+                 std::string(kernel.name) + " scales from " + std::to_string(first));
   }
 }
 

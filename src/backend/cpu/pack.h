@@ -20,6 +20,16 @@ void pack_q8_0(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst)
 void pack_q4_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 void pack_q5_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 void pack_q6_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_q2_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_q3_k(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq4_nl(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_iq4_xs(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_tq1_0(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_tq2_0(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_mxfp4(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_nvfp4(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_q1_0(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
+void pack_q2_0(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 void pack_iq1_s(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 void pack_iq1_m(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
 void pack_iq2_xxs(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst);
