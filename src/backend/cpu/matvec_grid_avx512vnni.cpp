@@ -28,12 +28,12 @@ struct Unpacked {
   __m512i scales;
 };
 
-// Codes of up to 11 bits: their low bytes, and which of them lie in 64 entries of the table or
-// more: masks[i] is set where those from 64 i on supersede what came before.
+// Codes of 8 bits and more: the low bytes, and where each bit from bit 7 up is set.
 template <size_t kEntries>
 struct Codes {
+  static constexpr size_t kMasks = static_cast<size_t>(__builtin_ctzll(kEntries)) - 7;
   __m512i low;
-  __mmask64 masks[kEntries / 64];
+  __mmask64 masks[kMasks];
 };
 
 [[gnu::always_inline]] inline __mmask64 load_mask(const uint8_t (&plane)[8]) {
@@ -45,37 +45,28 @@ struct Codes {
 // high: where bit 8, 9 and so on are set.
 template <size_t kEntries, class... Masks>
 [[gnu::always_inline]] inline Codes<kEntries> select(__m512i low, Masks... high) {
-  constexpr size_t kBits = 2 + sizeof...(high);
-  static_assert(kEntries == size_t{64} << kBits);
-  const __mmask64 bits[kBits] = {_mm512_movepi8_mask(_mm512_slli_epi16(low, 1)),
-                                 _mm512_movepi8_mask(low), high...};
-  Codes<kEntries> codes;
-  codes.low = low;
-#pragma GCC unroll 32
-  for (size_t i = 1; i < kEntries / 64; ++i) {
-    // What has a bit that i lacks as well is superseded later.
-    const size_t lowest = static_cast<size_t>(__builtin_ctzll(i));
-    __mmask64 mask = bits[lowest];
-#pragma GCC unroll 8
-    for (size_t k = lowest + 1; k < kBits; ++k) {
-      if ((i >> k & 1) != 0) mask = _kand_mask64(mask, bits[k]);
-    }
-    codes.masks[i] = mask;
-  }
-  return codes;
+  static_assert(Codes<kEntries>::kMasks == 1 + sizeof...(high));
+  return {low, {_mm512_movepi8_mask(low), high...}};
 }
 
-// table[code] in every byte.
+// table[code] in every byte, for the 128 << kBits entries from `table` on.
+template <size_t kBits, size_t kEntries>
+[[gnu::always_inline]] inline __m512i look_up_part(const uint8_t* table,
+                                                   const Codes<kEntries>& codes) {
+  if constexpr (kBits == 0) {
+    return _mm512_permutex2var_epi8(_mm512_load_si512(table), codes.low,
+                                    _mm512_load_si512(table + 64));
+  } else {
+    const __m512i lower = look_up_part<kBits - 1>(table, codes);
+    const __m512i upper = look_up_part<kBits - 1>(table + (size_t{64} << kBits), codes);
+    return _mm512_mask_blend_epi8(codes.masks[kBits - 1], lower, upper);
+  }
+}
+
 template <size_t kEntries>
 [[gnu::always_inline]] inline __m512i look_up(const uint8_t (&table)[kEntries],
                                               const Codes<kEntries>& codes) {
-  __m512i found = _mm512_permutexvar_epi8(codes.low, _mm512_load_si512(table));
-#pragma GCC unroll 32
-  for (size_t i = 1; i < kEntries / 64; ++i) {
-    found = _mm512_mask_permutexvar_epi8(found, codes.masks[i], codes.low,
-                                         _mm512_load_si512(table + 64 * i));
-  }
-  return found;
+  return look_up_part<Codes<kEntries>::kMasks>(table, codes);
 }
 
 // How a byte codes the signs of eight weights: bit i, or seven from bit 0 or 1 up and the eighth so
