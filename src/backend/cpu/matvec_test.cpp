@@ -218,6 +218,18 @@ TEST_P(MatVec, GivesTheSameBitsForAnySplitOfRowsAndTokens) {
   }
 }
 
+// Some kernels rearrange the activations in a place of limited size.
+TEST_P(MatVec, IsExactForRowsOfAnyLength) {
+  const MatVecKernel& kernel = GetParam();
+  if (kernel.activation != ActivationKind::kQ8Block256) return;
+  for (const size_t cols : {size_t{1} << 14, size_t{1} << 16, (size_t{1} << 17) + 256}) {
+    const MatVecProblem problem({kernel.type, 3, cols, 10}, cols, {});
+    expect_same_bits(problem.run(kernel, 10, 4096), problem.run(reference(), 10, 4096), 30,
+                     std::string(kernel.name) + " of " + std::to_string(cols) + " columns");
+    if (HasFatalFailure()) return;
+  }
+}
+
 // Checks one problem whose bytes were edited, for one token and for several.
 void check_edited(const MatVecKernel& kernel, const MatVecKernel& reference, size_t cols,
                   const EditBlocks& edit, const std::string& what) {
