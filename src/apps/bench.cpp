@@ -203,6 +203,7 @@ Status bench(BenchOptions& options) {
       options.model.n_context = std::max<uint64_t>(options.model.n_context, test.n_positions());
     }
   }
+  if (options.models.empty()) options.models.emplace_back();  // of a repository
   Table table(*format);
   for (const std::string& model : options.models) {
     options.model.model = model;
@@ -219,9 +220,10 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Prompt and decode speed, as llama-bench");
   add_model_options(*command, options->model);
   command->remove_option(command->get_option("--model"));
-  command->add_option("-m,--model", options->models, "GGUF files or names of pulled models")
-      ->delimiter(',')
-      ->required();
+  CLI::Option* files =
+      command->add_option("-m,--model", options->models, "GGUF files or names of pulled models")
+          ->delimiter(',');
+  command->get_option("--hf-repo")->excludes(files);
   const auto list = [&](const std::string& flags, auto& values, const std::string& help) {
     command->add_option(flags, values, help)->delimiter(',')->capture_default_str();
   };

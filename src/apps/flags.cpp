@@ -26,6 +26,10 @@ struct Spelling {
 constexpr auto kSpellings = std::to_array<Spelling>({
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
+    {"-hf", "--hf-repo"},
+    {"-hfr", "--hf-repo"},
+    {"-hff", "--hf-file"},
+    {"-hft", "--hf-token"},
     {"-no-cnv", "--no-conversation"},
     {"-sys", "--system-prompt"},
     {"-ub", "--ubatch-size"},

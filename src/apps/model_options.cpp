@@ -16,6 +16,16 @@ namespace {
 
 constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
+void require_model(CLI::App& command) {
+  // Looked up when it runs: a command may have put an option --model of its own in place of ours.
+  command.parse_complete_callback([&command] {
+    const auto given = [&](const char* name) { return command.get_option(name)->count() > 0; };
+    if (!given("--model") && !given("--hf-repo")) throw CLI::RequiredError("--model or --hf-repo");
+    if (given("--hf-file") && !given("--hf-repo"))
+      throw CLI::RequiresError("--hf-file", "--hf-repo");
+  });
+}
+
 }  // namespace
 
 Result<TensorType> parse_kv_type(std::string_view name) {
@@ -33,9 +43,16 @@ std::string kv_type_name(TensorType type) {
   return name;
 }
 
+void add_model_source(CLI::App& command, std::string& model, HubOptions& hub) {
+  CLI::Option* file =
+      command.add_option("-m,--model", model, "GGUF file, or the name of a pulled model");
+  add_hub_options(command, hub);
+  command.get_option("--hf-repo")->excludes(file);
+  require_model(command);
+}
+
 void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("-m,--model", options.model, "GGUF file, or the name of a pulled model")
-      ->required();
+  add_model_source(command, options.model, options.hub);
   command
       .add_option("-c,--ctx-size", options.n_context,
                   "Context in positions; 0: the model's own, less if memory does not hold it")
@@ -96,7 +113,7 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
     log::set_level(options.verbosity > 1 ? log::Level::kDebug : log::Level::kInfo);
   }
   engine::EngineSettings settings;
-  Result<std::filesystem::path> path = resolve_model(options.model);
+  Result<std::filesystem::path> path = find_model(options.model, options.hub);
   if (!path) return fail(std::move(path).error());
   settings.model = *path;
   settings.backend = options.backend;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "apps/hub_options.h"
 #include "base/result.h"
 #include "engine/engine.h"
 
@@ -13,6 +14,7 @@ namespace godwit::apps {
 
 struct ModelOptions {
   std::string model;
+  HubOptions hub;  // in place of the model
   std::string backend = "cpu";
   size_t n_threads = 0;
   uint64_t n_context = 0;
@@ -26,7 +28,10 @@ struct ModelOptions {
   int verbosity = 0;
 };
 
-// -m, -c, -t, -ub, -ctk, -ctv, --kv, --backend, --chat-template, -v and their like.
+// -m, and in its place -hf with its like (apps/hub_options.h). One of them is required.
+void add_model_source(CLI::App& command, std::string& model, HubOptions& hub);
+
+// -m, -hf, -c, -t, -ub, -ctk, -ctv, --kv, --backend, --chat-template, -v and their like.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Errors: a name that is not a KV type here; what is supported.

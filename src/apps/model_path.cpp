@@ -47,4 +47,11 @@ Result<fs::path> resolve_model(std::string_view model) {
   return fail("model '{}': not pulled yet; fetch it with: godwit pull {}", model, model);
 }
 
+Result<fs::path> find_model(std::string_view model, const HubOptions& hub) {
+  if (hub.repo.empty()) return resolve_model(model);
+  const Result<hub::FetchedModel> fetched = fetch_from_hub(hub);
+  if (!fetched) return fail(fetched.error());
+  return fetched->files.front().path;
+}
+
 }  // namespace godwit::apps

@@ -17,6 +17,14 @@ constexpr auto kQuietStart = std::chrono::milliseconds(500);
 // fmt::print would throw where stderr is closed.
 void print(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
+// "  1:05 left", or nothing where it is not worth saying.
+std::string time_left(double seconds) {
+  if (!(seconds >= 2 && seconds < 360'000)) return "";
+  const auto whole = static_cast<uint64_t>(seconds);
+  if (whole < 3600) return fmt::format("  {}:{:02} left", whole / 60, whole % 60);
+  return fmt::format("  {}:{:02}:{:02} left", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
 }  // namespace
 
 Progress::Progress(std::string label, uint64_t total, Unit unit)
@@ -35,10 +43,13 @@ Progress::~Progress() {
 }
 
 std::string Progress::speed(uint64_t done, double seconds) const {
-  const double per_second = static_cast<double>(done) / std::max(seconds, 1e-9);
+  const double here = static_cast<double>(done - std::min(done, first_));
+  const double per_second = here / std::max(seconds, 1e-9);
   switch (unit_) {
-    case Unit::kBytes:
-      return fmt::format("{:.0f} MiB/s", per_second / 0x1p20);
+    case Unit::kBytes: {
+      const double left = static_cast<double>(total_ - std::min(done, total_)) / per_second;
+      return fmt::format("{:.0f} MiB/s{}", per_second / 0x1p20, time_left(left));
+    }
     case Unit::kTokens:
       return fmt::format("{:.0f} tokens/s", per_second);
   }
@@ -55,7 +66,7 @@ void Progress::update(uint64_t done) {
     if (now - start_ < kQuietStart || (now - shown_ < kRedraw && !last)) return;
     shown_ = now;
     const auto filled = static_cast<size_t>(part * kBarColumns);
-    print(fmt::format("\r{} [{}{}] {:3.0f} %  {} ", label_, std::string(filled, '#'),
+    print(fmt::format("\r{} [{}{}] {:3.0f} %  {}\x1b[K", label_, std::string(filled, '#'),
                       std::string(kBarColumns - filled, ' '), 100 * part, speed(done, seconds)));
     line_open_ = !last;
     if (last) std::fputc('\n', stderr);

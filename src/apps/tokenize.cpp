@@ -22,6 +22,7 @@ using tokenizer::Tokenizer;
 
 struct TokenizeOptions {
   std::string model;
+  HubOptions hub;
   std::string prompt;
   std::string file;
   bool from_stdin = false;
@@ -32,8 +33,8 @@ struct TokenizeOptions {
   bool show_count = false;
 };
 
-Result<Tokenizer> load_tokenizer(const std::string& model) {
-  Result<std::filesystem::path> path = resolve_model(model);
+Result<Tokenizer> load_tokenizer(const TokenizeOptions& options) {
+  Result<std::filesystem::path> path = find_model(options.model, options.hub);
   if (!path) return fail(std::move(path).error());
   const Result<gguf::File> file = gguf::File::open(*path);
   if (!file) return fail(file.error());
@@ -70,7 +71,7 @@ std::string format_table(const Tokenizer& tokenizer, const std::vector<TokenId>&
 }
 
 Status tokenize(const TokenizeOptions& options) {
-  const Result<Tokenizer> tokenizer = load_tokenizer(options.model);
+  const Result<Tokenizer> tokenizer = load_tokenizer(options);
   if (!tokenizer) return fail(tokenizer.error());
   const Result<std::string> text = read_input(options);
   if (!text) return fail(text.error());
@@ -89,8 +90,7 @@ Status tokenize(const TokenizeOptions& options) {
 void add_tokenize_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
   const auto options = std::make_shared<TokenizeOptions>();
-  command->add_option("-m,--model", options->model, "GGUF file, or the name of a pulled model")
-      ->required();
+  add_model_source(*command, options->model, options->hub);
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt, "Text");
   CLI::Option* file = command->add_option("-f,--file", options->file, "File with the text");
   CLI::Option* from_stdin =

@@ -256,7 +256,7 @@ class Settings(GodwitTest):
         self.refuse(2, ("rum",), "rum", "run")
         self.refuse(2, ("--versio",), "--version")
         self.refuse(2, self.run_with("extra"), "extra")
-        self.refuse(2, ("run", "-p", "x"), "--model is required")
+        self.refuse(2, ("run", "-p", "x"), "--model or --hf-repo is required")
         self.refuse(2, ("run", "-m"), "--model")
 
     def test_bench_flags(self):

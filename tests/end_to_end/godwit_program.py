@@ -91,7 +91,7 @@ class Program:
 def without_progress(err):
     """Standard error but for the lines that a busy machine has time to print."""
     return "".join(line for line in err.splitlines(keepends=True)
-                   if not re.fullmatch(r"\w+ \d+ %  \d+ (MiB|tokens)/s\n", line))
+                   if not re.fullmatch(r"\w+ \d+ %  \d+ (MiB|tokens)/s(  [\d:]+ left)?\n", line))
 
 
 class GodwitTest(unittest.TestCase):

@@ -1,4 +1,4 @@
-#include "apps/pull.h"
+#include "apps/wheel_pull.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
