@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 
 // How long a Hub that is only asked for news may keep a user waiting who has the model already.
 constexpr std::chrono::seconds kPatienceForNews{5};
+// Nothing is lost yet when the first question fails: a few seconds tell that there is no network.
+constexpr int kRetriesOfQuestion = 3;
 
 Result<std::vector<RepoFile>> choose(const Listing& listing, const WantedModel& wanted) {
   return wanted.file.empty() ? choose_files(listing.files, wanted.reference.quant)
@@ -93,7 +95,7 @@ class Fetch {
 
   Result<Listing> ask(bool only_news) {
     net::RetryPolicy policy = policy_;
-    if (only_news) policy.n_retries = 0;
+    policy.n_retries = only_news ? 0 : std::min(policy.n_retries, kRetriesOfQuestion);
     const net::Request request{
         .url = fmt::format("{}/api/models/{}/revision/main?blobs=true", settings_.endpoint, repo_),
         .bearer_token = settings_.token};

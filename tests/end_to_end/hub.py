@@ -133,7 +133,7 @@ class Fetching(Hub):
                                     (NAME + ":f16", "a-BF16.gguf", b"b")):
             with self.subTest(name=name):
                 self.assert_pulled(self.pull(name=name), content, file)
-        self.assert_failed(self.pull(name=NAME + ":Q2_K"), "Q2_K", "a-Q8_0.gguf, ")
+        self.assert_failed(self.pull(name=NAME + ":Q2_K"), "Q2_K", "a-BF16.gguf, ")
         self.assert_failed(self.pull("-hff", "b.gguf"), "b.gguf", "a-BF16.gguf")
 
     def test_no_model(self):
@@ -235,7 +235,7 @@ class Interruptions(Hub):
         self.server.act(self.url, ignores)
         done = self.pull("--retries", 1)
         self.assert_failed(done, "after 2 attempts")
-        self.assertEqual(len(self.ranges()), 3)  # the first brought something
+        self.assertEqual(len(self.ranges()), 2)
 
     def test_the_file_changes_between_parts(self):
         # By the rules: If-Range does not hold, and the whole file comes.
@@ -346,15 +346,14 @@ class Answers(Hub):
                 self.assertEqual(len(self.server.asked(API)), 2)
 
     def test_retry_after(self):
-        for text, least, most in (("2", 2, 10), (formatdate(time.time() + 3, usegmt=True), 1.5, 10),
-                                  ("nonsense", 0, 2), ("-5", 0, 2)):
+        for text, least, most in (("2", 2, 10), ("date", 2, 10), ("nonsense", 0, 2), ("-5", 0, 2)):
             with self.subTest(retry_after=text):
                 shutil.rmtree(self.cache(), ignore_errors=True)
                 self.server.reset({NAME: self.repo})
-                self.server.act(self.url, lambda h, t=text: h.reply(429, b"", [("Retry-After", t)]),
-                                times=1)
-                if "GMT" in text:
-                    text = formatdate(time.time() + 3, usegmt=True)
+                # A date counts in whole seconds: up to one of the four is lost at each end.
+                self.server.act(self.url, lambda h, t=text: h.reply(429, b"", [
+                    ("Retry-After", formatdate(time.time() + 4, usegmt=True)
+                     if t == "date" else t)]), times=1)
                 started = time.monotonic()
                 self.assert_pulled(self.pull())
                 self.assertGreaterEqual(time.monotonic() - started, least)
@@ -443,11 +442,11 @@ class Answers(Hub):
     def test_stalled_server(self):
         def stall(handler):
             handler.reply(200, CONTENT[:HALF], [("Content-Length", len(CONTENT))])
-            time.sleep(6)
+            time.sleep(20)
         self.server.act(self.url, stall, times=1)
         started = time.monotonic()
         self.assert_pulled(self.pull(env={"HF_HUB_DOWNLOAD_TIMEOUT": "2"}))
-        self.assertLess(time.monotonic() - started, 6)
+        self.assertLess(time.monotonic() - started, 16)  # libcurl looks at means of 5 s
         self.assertEqual(self.ranges(), [None, f"bytes={HALF}-"])
 
 

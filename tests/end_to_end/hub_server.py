@@ -219,10 +219,11 @@ class Server:
             if path == f"/api/models/{name}/revision/main":
                 body = json.dumps(repo.listing()).encode()
                 return handler.reply(200, body, [("Content-Type", "application/json")])
-            prefix = f"/{name}/resolve/{repo.commit}/"
-            file = path.removeprefix(prefix)
-            if path.startswith(prefix) and file in repo.files:
-                return handler.reply_file(repo.files[file])
+            for revision in (repo.commit, "main"):
+                prefix = f"/{name}/resolve/{revision}/"
+                file = path.removeprefix(prefix)
+                if path.startswith(prefix) and file in repo.files:
+                    return handler.reply_file(repo.files[file])
         return handler.reply(404, b"{}", [("X-Error-Code", "RepoNotFound")])
 
 
