@@ -37,7 +37,7 @@ struct Watch {
 // A request that did not bring what it should, as its caller must tell apart.
 struct Failure {
   int status = 0;            // of the response; 0: none came
-  std::string error_code{};    // X-Error-Code
+  std::string error_code{};  // X-Error-Code
   bool unreachable = false;  // attempts used up without an answer, or with 429 and 5xx only
   bool stopped = false;
   Error error{};
