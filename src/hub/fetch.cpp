@@ -65,7 +65,7 @@ class Fetch {
 
   Result<FetchedModel> run() {
     if (settings_.offline) return from_cache();
-    const Result<FetchedModel> cached = from_cache();
+    Result<FetchedModel> cached = from_cache();
     if (Status s = connect(cached.has_value()); !s) return fail(std::move(s).error());
     const Result<Listing> listing = ask(cached.has_value());
     if (!listing && cached && !watch_.net.is_stopped()) {
