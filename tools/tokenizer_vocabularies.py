@@ -11,9 +11,9 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
 N_MERGES = 500
 LONGEST_STRING = 150
 
-SPECIALS = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL), ("<|im_start|>", CONTROL),
-            ("<|im_end|>", CONTROL), ("<think>", USER_DEFINED), ("\n\n", USER_DEFINED),
-            ("    ", USER_DEFINED)]
+SPECIALS = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL), ("<|endoftext|>", CONTROL),
+            ("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL), ("<think>", USER_DEFINED),
+            ("\n\n", USER_DEFINED), ("    ", USER_DEFINED)]
 SPACE = "\u2581"
 # Characters outside it fall back to bytes.
 ALPHABET = SPACE + "".join(chr(c) for c in range(0x21, 0x7F)) + "\u00e9\u4e2d\u0434\u0301\U0001f600"

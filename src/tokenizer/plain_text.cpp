@@ -55,7 +55,8 @@ TokenIds plain_words(TokenIds ids, const TokenRoles& roles, Spelling spelling) {
       case TokenKind::kControl:
         return true;
       case TokenKind::kUserDefined:
-        return next_utf8(text).bytes != text.size() && !is_white_space(text);
+        return spelling == Spelling::kByteLevel ? next_utf8(text).bytes != text.size()
+                                                : !is_white_space(text);
     }
     return true;
   });

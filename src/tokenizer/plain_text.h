@@ -20,9 +20,9 @@
 
 namespace godwit::tokenizer {
 
-// What plain text may become, by its spelling. Never a control, unknown or user-defined token,
-// whatever merges spell, unless that is a single character (which may be the only token its byte
-// has) or white space (which can forge nothing).
+// What plain text may become, by its spelling: never a special token, whatever merges spell. Left
+// in are user-defined tokens that are one character of the byte-level alphabet (a byte may have no
+// other token) and, where spaces are escaped, those that are white space (which can forge nothing).
 [[nodiscard]] TokenIds plain_words(TokenIds ids, const TokenRoles& roles, Spelling spelling);
 
 struct BytePairText {

@@ -111,7 +111,11 @@ constexpr std::string_view kUpToThreeNumbers = R"(\p{N}{1,3})";
 // Groups of three from the right, in pieces that are numbers from end to end; \G holds on to the
 // group before, so that none is looked at twice.
 constexpr std::string_view kNumberGroups = R"(\A\p{N}{1,3}(?=(?:\p{N}{3})*+\z)|(?!\A)\G\p{N}{3})";
-constexpr std::string_view kDigitGroups = R"(\A[0-9]{1,3}(?=(?:[0-9]{3})*+\z)|(?!\A)\G[0-9]{3})";
+constexpr std::string_view kDigitGroups = R"(\A\d{1,3}(?=(?:\d{3})*+\z)|(?!\A)\G\d{3})";
+// From each place that a multiple of three digits follows to the next: three digits that end or go
+// on a run, then what is no digit and the one or two digits that begin a run.
+constexpr std::string_view kDigitCuts = R"((?:(?<=\d)\d{3}|(?<!\d)\d{3}(?=(?:\d{3})*+(?!\d)))?)"
+                                        R"((?:[^\d]++|(?<!\d)\d{1,2}(?=(?:\d{3})*+(?!\d)))*+)";
 
 using Pattern = std::string_view;
 constexpr auto kDefault = std::to_array<Pattern>(
@@ -148,8 +152,8 @@ constexpr auto kChameleon =
                             R"(\p{N})", R"([\p{P}!-/:-@\[-`{-~])", kGpt2Words});
 // The published pattern (digits in threes from the right where the run ends at a word's border),
 // in two steps.
-constexpr auto kTinyAya = std::to_array<Pattern>({R"((?<!\d)\d++\b)", kNumberGroups, kGpt4oWords});
-constexpr auto kSuperbpe = std::to_array<Pattern>({kNumbers, kDigitGroups});
+constexpr auto kTinyAya = std::to_array<Pattern>({R"((?<!\d)\d++\b)", kDigitGroups, kGpt4oWords});
+constexpr auto kSuperbpe = std::to_array<Pattern>({kNumbers, kDigitCuts});
 constexpr auto kAfmoe =
     std::to_array<Pattern>({kNumbers, kNumberGroups, kAfmoeScripts, kDeepseekV3Words});
 constexpr auto kLaguna = std::to_array<Pattern>({kLines, kQwen2Words});

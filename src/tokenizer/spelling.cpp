@@ -49,9 +49,10 @@ std::string token_bytes(std::string_view text, TokenKind kind, Spelling spelling
       return byte_token_bytes(text);
     case TokenKind::kUnused:
       return {};
+    case TokenKind::kUserDefined:
+      return spelling == Spelling::kByteLevel ? std::string(text) : unescape_spaces(text);
     case TokenKind::kUnknown:
     case TokenKind::kControl:
-    case TokenKind::kUserDefined:
       return std::string(text);
   }
   return {};

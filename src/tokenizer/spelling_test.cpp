@@ -20,7 +20,7 @@ TEST(Spelling, GivesTheBytesOfTokensInBothSpellings) {
   EXPECT_EQ(token_bytes("\xE2\x96\x81x", TokenKind::kNormal, Spelling::kEscapedSpaces), " x");
   EXPECT_EQ(token_bytes("\xC4\xA0x", TokenKind::kNormal, Spelling::kEscapedSpaces), "\xC4\xA0x");
   EXPECT_EQ(token_bytes("\xC4\xA0x", TokenKind::kNormal, Spelling::kByteLevel), " x");
-  EXPECT_EQ(token_bytes("\xE2\x96\x81x", TokenKind::kUserDefined, Spelling::kEscapedSpaces),
+  EXPECT_EQ(token_bytes("\xE2\x96\x81x", TokenKind::kControl, Spelling::kEscapedSpaces),
             "\xE2\x96\x81x");
   EXPECT_EQ(token_bytes("<0x0A>", TokenKind::kByte, Spelling::kEscapedSpaces), "\n");
   EXPECT_EQ(token_bytes("<0x0A>", TokenKind::kNormal, Spelling::kEscapedSpaces), "<0x0A>");

@@ -197,13 +197,14 @@ std::string Tokenizer::decode(std::span<const TokenId> ids) const {
   bool begins_stretch = true;
   for (const TokenId id : ids) {
     const TokenKind token_kind = kind(id);
+    const bool is_escaped = std::string_view(impl_->vocab.tokens[static_cast<size_t>(id.value)])
+                                .starts_with(kEscapedSpace);
     if (!is_hidden(token_kind)) {
-      const bool has_added_space = begins_stretch && impl_->plain.adds_space() &&
-                                   token_kind != TokenKind::kUserDefined &&
-                                   bytes(id).starts_with(' ');
+      const bool has_added_space = begins_stretch && is_escaped && impl_->plain.adds_space();
       text += bytes(id).substr(has_added_space ? 1 : 0);
     }
-    begins_stretch = is_hidden(token_kind) || token_kind == TokenKind::kUserDefined;
+    begins_stretch =
+        is_hidden(token_kind) || (token_kind == TokenKind::kUserDefined && !is_escaped);
   }
   return text;
 }
