@@ -12,7 +12,7 @@
 namespace godwit::apps {
 namespace {
 
-constexpr size_t kLabelColumns = 36;
+constexpr size_t kLabelColumns = 20;  // with bar, speed and time left: 80
 
 void say(std::string_view line) { std::fprintf(stderr, "hub: %s\n", one_line(line).c_str()); }
 

@@ -218,10 +218,9 @@ class Fetch {
 
   // False: the checksum is another, and the file has been removed.
   Result<bool> verify(const RepoFile& file, const fs::path& partial) {
-    const std::string label = "verifying " + file.path;
     const Result<std::string> found =
         digest_file(partial, digest_kind(file.checksum), [&](uint64_t done) {
-          report(label, done, file.bytes);
+          report("verifying", done, file.bytes);
           return !watch_.net.is_stopped();
         });
     if (!found) return fail(found.error());

@@ -37,7 +37,7 @@ struct FetchedModel {
 
 struct FetchWatch {
   net::Watch net;
-  // What is being done ("name.gguf", "verifying name.gguf"), bytes done and to do. Done may go
+  // What is being done ("name.gguf", "verifying"), bytes done and to do. Done may go
   // back when a file has to be begun anew.
   std::function<void(std::string_view, uint64_t, uint64_t)> progress;
 };
