@@ -9,6 +9,7 @@
 // Arithmetic: exact. vpmaddubsw sums fit int16: two of 62 * 127; times a scale of up to 31, 128 of
 //   these fit int32.
 // Reference: matvec_grid_generic.cpp.
+// Tried and lost: gathers, 0.3-0.75 of the speed (docs/NEGATIVE_RESULTS.md).
 #include <cstddef>
 #include <cstdint>
 

@@ -8,6 +8,8 @@
 // Arithmetic: exact. Weights are kept as 64 + w in 1..127; the sum of x times 64 is taken off again
 //   in integers. vpmaddubsw sums fit int16: two of 107 * 127.
 // Reference: matvec_grid_generic.cpp.
+// Tried and lost: chains of merge-masked vpermb instead of vpermi2b and blends, 0.2-0.8 of the
+//   speed (docs/NEGATIVE_RESULTS.md).
 #include <cstddef>
 #include <cstdint>
 
