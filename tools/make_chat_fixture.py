@@ -7,6 +7,7 @@ usage: make_chat_fixture.py                        every fixture anew, with the 
                             [--origin TEXT] [--bos TEXT] [--eos TEXT]
 
 Needs jinja2, and gguf for .gguf files (tools/requirements.txt).
+  conversations.json  what every template is tried with (tools/chat_conversations.py)
   <model>.json   a template with its tokens, and per conversation the text or the error
   language.json  small templates for the language itself (tools/chat_language_cases.py)
 """
@@ -25,6 +26,7 @@ from chat_language_cases import LANGUAGE_CASES, VARIABLES
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "chat"
 LANGUAGE = "language.json"
+SHARED = "conversations.json"
 # What strftime_now takes for now; 1722000896 in seconds since 1970, UTC.
 NOW = datetime.datetime(2024, 7, 26, 13, 34, 56)
 
@@ -80,7 +82,7 @@ def template_variables(fixture, conversation):
 
 def model_fixture(fixture):
     """The fixture of a template, rendered anew."""
-    cases = [conversation | render(fixture["template"], template_variables(fixture, conversation))
+    cases = [{"name": conversation["name"]} | render(fixture["template"], template_variables(fixture, conversation))
              for conversation in CONVERSATIONS]
     return fixture | {"cases": cases}
 
@@ -96,8 +98,9 @@ def language_fixture():
 def fixtures():
     """Each file's name and content, rendered anew."""
     for path in sorted(FIXTURES.glob("*.json")):
-        if path.name != LANGUAGE:
+        if path.name not in (LANGUAGE, SHARED):
             yield path, model_fixture(json.loads(path.read_text()))
+    yield FIXTURES / SHARED, {"cases": CONVERSATIONS}
     yield FIXTURES / LANGUAGE, language_fixture()
 
 

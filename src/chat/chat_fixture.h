@@ -11,7 +11,8 @@ namespace godwit::chat {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The models' fixtures: {"model", "template", "bos_token", "eos_token", "cases": [...]}.
+// The models' fixtures: {"model", "template", "bos_token", "eos_token", "cases": [...]}, a case
+// being a conversation of conversations.json with its "expected" or "error".
 std::vector<OrderedJson> model_fixtures();
 // {"variables", "cases": [{"template", "expected" or "error"}]}.
 OrderedJson language_fixture();

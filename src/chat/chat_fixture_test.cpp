@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -28,10 +29,19 @@ std::filesystem::path folder() {
 }  // namespace
 
 std::vector<OrderedJson> model_fixtures() {
+  const OrderedJson conversations = read_json(folder() / "conversations.json")["cases"];
   std::vector<OrderedJson> out;
   for (const auto& entry : std::filesystem::directory_iterator(folder())) {
-    if (entry.path().extension() == ".json" && entry.path().filename() != "language.json") {
-      out.push_back(read_json(entry.path()));
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".json") || name == "language.json" || name == "conversations.json") {
+      continue;
+    }
+    OrderedJson& fixture = out.emplace_back(read_json(entry.path()));
+    OrderedJson& cases = fixture["cases"];
+    EXPECT_EQ(cases.size(), conversations.size()) << name;
+    for (std::size_t i = 0; i < std::min(cases.size(), conversations.size()); ++i) {
+      EXPECT_EQ(cases[i]["name"], conversations[i]["name"]) << name;
+      cases[i].update(conversations[i]);
     }
   }
   return out;
@@ -85,7 +95,7 @@ TEST_F(ChatFixture, ModelsRenderAsJinja2Renders) {
       ++n_cases;
     }
   }
-  EXPECT_GT(n_cases, 150U);
+  EXPECT_GT(n_cases, 850U);
 }
 
 TEST_F(ChatFixture, LanguageBehavesAsJinja2Does) {
