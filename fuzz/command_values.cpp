@@ -93,7 +93,7 @@ void command_line(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0 || size > 4096) return 0;
   const std::string text(data + 1, data + size);
-  switch (data[0] % 7) {
+  switch (data[0] % 9) {
     case 0:
       bias(text);
       break;
@@ -114,6 +114,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 5:
       if (const auto rule = apps::parse_type_rule(text); good(rule)) {
         require(!rule->pattern.empty());
+      }
+      break;
+    case 6:
+      if (const auto source = apps::chat_template_source(text); good(source)) {
+        require(apps::chat_template_source(*source).has_value());
+      }
+      break;
+    case 7:
+      if (const auto kwargs = apps::chat_template_kwargs(text); good(kwargs)) {
+        require(*kwargs == text);
       }
       break;
     default:

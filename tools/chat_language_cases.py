@@ -1,5 +1,6 @@
 """Small templates that try the language itself: what they render to, or that they fail, is decided
 by jinja2 (make_chat_fixture.py). All see VARIABLES."""
+from chat_presentation_cases import PRESENTATION
 
 VARIABLES = {
     "x": 5,
@@ -995,4 +996,5 @@ TEMPLATES = [
     "{{ p(e, depth + 1) }},{% endfor %}{% else %}{{ v }};{% endif %}{% endmacro %}{{ p(nested) }}",
 ]
 
-LANGUAGE_CASES = ["{{ " + expression + " }}" for expression in EXPRESSIONS] + TEMPLATES
+LANGUAGE_CASES = (["{{ " + expression + " }}" for expression in EXPRESSIONS + PRESENTATION]
+                  + TEMPLATES)

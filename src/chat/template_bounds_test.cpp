@@ -54,6 +54,33 @@ std::vector<BoundRow> bound_rows() {
       {"wide format", "{{ '%999999999d' % 1 }}", "width or precision"},
       {"precise format", "{{ '{:.999999999f}'.format(1.5) }}", "width or precision"},
       {"replace everywhere", "{{ ('a' * 1000000)|replace('', 'b' * 1000) }}", "bytes of memory"},
+      {"wide wrapping", "{{ ('a ' * 100000)|wordwrap(1, wrapstring='b' * 10000) }}",
+       "bytes of memory"},
+      {"long lines wrapped", "{{ ('a' * 9000000)|wordwrap(9223372036854775807) }}", "more than"},
+      {"wide indent of lines", "{{ ('\n' * 100000)|indent(1000000, true, true) }}",
+       "bytes of memory"},
+      {"shared value laid out",
+       "{% set n = namespace(v=[1]) %}{% for i in range(60) %}{% set n.v = [n.v, n.v] %}{% endfor "
+       "%}{{ n.v|pprint }}",
+       "more than"},
+      {"wide keys laid out",
+       "{% set n = namespace(v=['a' * 99] * 9) %}{% for i in range(9) %}{% set n.v = {'k' * "
+       "900000: "
+       "n.v} %}{% endfor %}{{ n.v|pprint }}",
+       "more than"},
+      {"long links", "{{ ('http://a.com ' * 10000)|urlize(rel='x' * 10000) }}", "bytes of memory"},
+      {"links without end", "{{ ('a.b@' * 8000000)|urlize }}", "more than"},
+      {"words without end", "{{ ('a ' * 2000000).split()|length }}", "more than"},
+      {"letters without end", "{{ ('a' * 2000000)|list|length }}", "more than"},
+      {"wide batch", "{{ [1]|batch(1000000000, 0)|list }}", "bytes of memory"},
+      {"many slices", "{{ [1]|slice(1000000000)|list }}", "bytes of memory"},
+      {"wide join", "{{ range(100000)|join('x' * 100000) }}", "bytes of memory"},
+      {"wide centre", "{{ 'a'|center(1000000000) }}", "bytes of memory"},
+      {"big sort", "{{ (range(100000)|list * 300)|sort|length }}", "bytes of memory"},
+      {"quadratic unique", "{{ range(100000)|unique|list|length }}", "steps"},
+      {"deep attributes", "{{ [{}]|map(attribute='" + repeated("a.", 100000) + "a')|list }}",
+       "has no attribute"},
+      {"chance", "{{ [1, 2]|random }}", "random is not supported"},
       {"range", "{{ range(100001) }}", "Range too big"},
       {"range across all integers", "{{ range(-9223372036854775807, 9223372036854775807) }}",
        "Range too big"},
@@ -101,6 +128,20 @@ TEST(ChatBounds, HostileTemplatesEndWithAnError) {
     const std::string out = rendered(row.source, kNoMessages);
     EXPECT_TRUE(out.starts_with("error: chat template: ")) << row.name << ": " << out.substr(0, 80);
     EXPECT_NE(out.find(row.error), std::string::npos) << row.name << ": " << out.substr(0, 200);
+  }
+}
+
+// Each step may look at a text: what it costs must grow with the text.
+TEST(ChatBounds, LongTextsTakeStepsByTheirLength) {
+  for (const char* loop :
+       {"x|upper", "x|title", "x|length", "x[9]", "x[1:2]", "x|tojson", "[x]|string", "x|wordcount",
+        "x|truncate(9)", "x|reverse", "x|e", "x|center(9)", "x|urlencode", "x is lower",
+        "x|striptags", "x|urlize", "x|wordwrap", "x|pprint", "x.find('y')"}) {
+    const std::string out =
+        rendered("{% set x = '\u00e4b' * 300000 %}{% for i in range(100000) %}{% set y = " +
+                     std::string(loop) + " %}{% endfor %}",
+                 kNoMessages);
+    EXPECT_NE(out.find("more than"), std::string::npos) << loop << ": " << out.substr(0, 200);
   }
 }
 

@@ -236,7 +236,7 @@ class BraceFormatter {
       if (spec.number.type != 0 && spec.number.type != 's') {
         raise("Unknown format code '{}' for object of type 'str'", spec.number.type);
       }
-      budget.scan(text->size());
+      text->pay_to_count(budget);
       const std::size_t end =
           spec.number.precision < 0
               ? text->size()

@@ -24,11 +24,21 @@ Value tojson(Runtime&, const Value&, const Arguments&);
 Value trim(Runtime&, const Value&, const Arguments&);
 Value truncate(Runtime&, const Value&, const Arguments&);
 Value upper(Runtime&, const Value&, const Arguments&);
-Value urlencode(Runtime&, const Value&, const Arguments&);
 Value wordcount(Runtime&, const Value&, const Arguments&);
+
+// A file each: wordwrap.cpp, pretty_print.cpp, urlize.cpp.
+Value wordwrap(Runtime&, const Value&, const Arguments&);
+Value pprint(Runtime&, const Value&, const Arguments&);
+Value urlize(Runtime&, const Value&, const Arguments&);
+
+// XML, HTML and URLs: markup_filters.cpp.
+Value striptags(Runtime&, const Value&, const Arguments&);
+Value urlencode(Runtime&, const Value&, const Arguments&);
+Value xmlattr(Runtime&, const Value&, const Arguments&);
 
 // Numbers: number_filters.cpp.
 Value absolute(Runtime&, const Value&, const Arguments&);
+Value filesizeformat(Runtime&, const Value&, const Arguments&);
 Value to_float(Runtime&, const Value&, const Arguments&);
 Value to_int(Runtime&, const Value&, const Arguments&);
 Value round(Runtime&, const Value&, const Arguments&);
@@ -42,6 +52,7 @@ Value last(Runtime&, const Value&, const Arguments&);
 Value length_filter(Runtime&, const Value&, const Arguments&);
 Value list(Runtime&, const Value&, const Arguments&);
 Value map(Runtime&, const Value&, const Arguments&);
+Value random(Runtime&, const Value&, const Arguments&);
 Value reject(Runtime&, const Value&, const Arguments&);
 Value rejectattr(Runtime&, const Value&, const Arguments&);
 Value reverse(Runtime&, const Value&, const Arguments&);

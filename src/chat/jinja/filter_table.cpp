@@ -39,6 +39,7 @@ constexpr auto kFilters = std::to_array<FilterRow>({
     {"dictsort", filters::dictsort},
     {"e", filters::escape},
     {"escape", filters::escape},
+    {"filesizeformat", filters::filesizeformat},
     {"first", filters::first},
     {"float", filters::to_float},
     {"forceescape", filters::forceescape},
@@ -55,6 +56,8 @@ constexpr auto kFilters = std::to_array<FilterRow>({
     {"map", filters::map},
     {"max", filters::max},
     {"min", filters::min},
+    {"pprint", filters::pprint},
+    {"random", filters::random},
     {"reject", filters::reject},
     {"rejectattr", filters::rejectattr},
     {"replace", filters::replace_filter},
@@ -66,6 +69,7 @@ constexpr auto kFilters = std::to_array<FilterRow>({
     {"slice", filters::slice_filter},
     {"sort", filters::sort},
     {"string", filters::string},
+    {"striptags", filters::striptags},
     {"sum", filters::sum},
     {"title", filters::title},
     {"tojson", filters::tojson},
@@ -74,7 +78,10 @@ constexpr auto kFilters = std::to_array<FilterRow>({
     {"unique", filters::unique},
     {"upper", filters::upper},
     {"urlencode", filters::urlencode},
+    {"urlize", filters::urlize},
     {"wordcount", filters::wordcount},
+    {"wordwrap", filters::wordwrap},
+    {"xmlattr", filters::xmlattr},
 });
 constexpr bool by_name(const FilterRow& a, const FilterRow& b) { return a.name < b.name; }
 static_assert(std::is_sorted(kFilters.begin(), kFilters.end(), by_name));

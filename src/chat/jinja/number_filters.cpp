@@ -164,6 +164,45 @@ Value to_float(Runtime& runtime, const Value& input, const Arguments& arguments)
   return number ? Value(*number) : p.get(0) ? p.at(0) : Value(0.0);
 }
 
+Value filesizeformat(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Parameters p("filesizeformat", arguments, {"binary"}, 0);
+  constexpr std::string_view kPrefixes = "kMGTPEZY";
+  // Squares and higher powers of a thousand, each as near as a double comes; 1e24 is a little less
+  // than that power, which the comparison below knows.
+  constexpr std::array<double, 8> kDecimal = {1e6, 1e9, 1e12, 1e15, 1e18, 1e21, 1e24, 1e27};
+  const bool binary = p.flag(0);
+  const std::optional<double> number =
+      input.text() ? parse_float(runtime, *input.text()) : std::optional(number_of(input));
+  if (!number) {
+    raise("could not convert string to float: {}", quoted(input.text()->view()));
+  }
+  const double bytes = *number;
+  const double base = binary ? 1024 : 1000;
+  if (bytes == 1) {
+    return make_text("1 Byte");
+  }
+  if (bytes < base) {
+    if (std::isinf(bytes)) {
+      raise("cannot convert float infinity to integer");
+    }
+    return make_text(fmt::format("{:.0f} Bytes", std::trunc(bytes) + 0.0));
+  }
+  const auto unit = [&](std::size_t i) {
+    return binary ? std::ldexp(1.0, 10 * (static_cast<int>(i) + 2)) : kDecimal[i];
+  };
+  std::size_t i = 0;
+  while (i + 1 < kPrefixes.size() &&
+         !(bytes < unit(i) || (i == 6 && bytes == unit(i) && !binary))) {
+    ++i;
+  }
+  NumberSpec spec{};
+  spec.precision = 1;
+  spec.type = 'f';
+  const std::string letter(1, binary && i == 0 ? 'K' : kPrefixes[i]);
+  return make_text(fmt::format("{} {}{}", format_float(base * bytes / unit(i), spec), letter,
+                               binary ? "iB" : "B"));
+}
+
 Value to_int(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("int", arguments, {"default", "base"}, 0);
   if (input.is_undefined()) {

@@ -254,7 +254,7 @@ std::vector<Value> iterate(Budget& budget, const Value& value) {
       out.push_back(key);
     }
   } else if (const Text* text = value.text()) {
-    for (CodePoints at = CodePoints(*text).start(); !at.done(); at.next()) {
+    for (CodePoints at = CodePoints(budget, *text).start(); !at.done(); at.next()) {
       budget.allocate(sizeof(Value) + sizeof(MarkedText));
       out.push_back(substring(budget, *text, at.begin(), at.end()).as_markup(false));
     }
@@ -266,7 +266,7 @@ std::vector<Value> iterate(Budget& budget, const Value& value) {
 
 std::optional<std::size_t> length(Budget& budget, const Value& value) {
   if (const Text* text = value.text()) {
-    budget.scan(text->is_ascii() ? 0 : text->size());
+    text->pay_to_count(budget);
     return text->length();
   }
   if (const Sequence* s = value.sequence(); s && s->kind != SequenceKind::kIterator) {
@@ -341,7 +341,7 @@ std::optional<Value> subscript(Budget& budget, const Value& object, const Value&
     return s->items[static_cast<std::size_t>(at)];
   }
   const Text& text = *object.text();
-  budget.scan(text.is_ascii() ? 0 : text.size());
+  text.pay_to_count(budget);
   const std::size_t begin = text.offset_of(static_cast<std::size_t>(at));
   const Decoded decoded = decode_utf8(text.view().substr(begin));
   return substring(budget, text, begin, begin + static_cast<std::size_t>(decoded.length));
@@ -377,7 +377,7 @@ Indices indices(const SliceBounds& bounds, std::int64_t size) {
 }
 
 Value slice_text(Budget& budget, const Text& text, const Indices& at, std::int64_t size) {
-  budget.scan(text.size());
+  text.pay_to_count(budget);
   if (at.step == 1) {
     const std::int64_t stop = std::max(at.start, at.stop);
     return substring(budget, text, text.offset_of(static_cast<std::size_t>(at.start)),
@@ -385,7 +385,7 @@ Value slice_text(Budget& budget, const Text& text, const Indices& at, std::int64
   }
   std::vector<std::size_t> offsets;
   budget.allocate(static_cast<std::uint64_t>(size) * sizeof(std::size_t));
-  for (CodePoints p = CodePoints(text).start(); !p.done(); p.next()) {
+  for (CodePoints p = CodePoints(budget, text).start(); !p.done(); p.next()) {
     offsets.push_back(p.begin());
   }
   offsets.push_back(text.size());

@@ -161,7 +161,7 @@ class PercentFormatter {
 
   void insert_text(const Text& value, const NumberSpec& spec) {
     const Text text = format_.is_markup() ? html_escape(budget_, value) : value;
-    budget_.scan(text.size());
+    text.pay_to_count(budget_);
     std::size_t length = text.length();
     std::size_t end = text.size();
     if (spec.precision >= 0 && static_cast<std::size_t>(spec.precision) < length) {

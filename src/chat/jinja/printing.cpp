@@ -13,14 +13,14 @@ namespace godwit::chat::jinja {
 
 namespace {
 
-void append_repr_text(TextBuilder& out, const Text& text) {
+void append_repr_text(Budget& budget, TextBuilder& out, const Text& text) {
   // Python prefers single quotes, and double ones only where that saves escapes.
   const bool has_single = text.view().find('\'') != std::string_view::npos;
   const bool has_double = text.view().find('"') != std::string_view::npos;
   const char quote = has_single && !has_double ? '"' : '\'';
   const std::string_view quote_text(&quote, 1);
   out.append_plain(quote_text);
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(budget, text).start(); !at.done(); at.next()) {
     const char32_t c = at.value();
     std::string escaped;
     if (c == static_cast<char32_t>(quote) || c == '\\') {
@@ -163,7 +163,7 @@ class JsonWriter {
 
   void append_text(const Text& text) {
     out_.append_plain("\"");
-    for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+    for (CodePoints at = CodePoints(budget_, text).start(); !at.done(); at.next()) {
       const char32_t c = at.value();
       if (c >= 0x20 && c != '"' && c != '\\' && (c < 0x7F || !style_.ensure_ascii)) {
         out_.append(text, at.begin(), at.end());
@@ -342,7 +342,7 @@ void append_repr(Budget& budget, TextBuilder& out, const Value& value) {
   budget.step();
   if (const Text* text = value.text()) {
     out.append_plain(text->is_markup() ? "Markup(" : "");
-    append_repr_text(out, *text);
+    append_repr_text(budget, out, *text);
     out.append_plain(text->is_markup() ? ")" : "");
   } else if (const Sequence* sequence = value.sequence()) {
     append_repr_sequence(budget, out, *sequence);

@@ -223,6 +223,10 @@ Value select(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return choose(runtime, input, arguments, Keep::kMatching);
 }
 
+Value random(Runtime&, const Value&, const Arguments&) {
+  raise("the filter random is not supported: the same messages must give the same prompt");
+}
+
 Value reject(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return choose(runtime, input, arguments, Keep::kOthers);
 }

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "chat/jinja/filter_functions.h"
+#include "chat/jinja/merge_sort.h"
 #include "chat/jinja/operators.h"
 #include "chat/jinja/text_operations.h"
 
@@ -40,24 +41,12 @@ KeyRule rule(const Parameters& p, std::size_t case_sensitive, std::size_t attrib
           Value()};
 }
 
-// Stable in both directions, as Python's sort. A merge sort of its own: whatever the comparison
-// says, and where it throws, nothing is read out of bounds.
+// Stable in both directions, as Python's sort.
 void sort_keyed(Budget& budget, std::vector<Keyed>& keyed, bool reverse) {
   const auto before = [&](const Keyed& a, const Keyed& b) {
     return reverse ? less(budget, b.key, a.key, "<") : less(budget, a.key, b.key, "<");
   };
-  std::vector<Keyed> merged(keyed.size());
-  for (std::size_t width = 1; width < keyed.size(); width *= 2) {
-    for (std::size_t begin = 0; begin < keyed.size(); begin += 2 * width) {
-      const auto at = [&](std::size_t offset) {
-        const std::size_t end = std::min(begin + offset, keyed.size());
-        return std::make_move_iterator(keyed.begin() + static_cast<std::ptrdiff_t>(end));
-      };
-      std::merge(at(0), at(width), at(width), at(2 * width),
-                 merged.begin() + static_cast<std::ptrdiff_t>(begin), before);
-    }
-    std::swap(keyed, merged);
-  }
+  merge_sort(keyed, before);
 }
 
 std::vector<Value> items_of(std::vector<Keyed> keyed) {

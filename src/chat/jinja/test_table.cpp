@@ -78,7 +78,7 @@ bool has_case(Runtime& runtime, const Value& input, const Arguments& arguments) 
   const Text text = to_text(runtime.budget, input);
   runtime.budget.scan(text.size());
   bool found = false;
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(runtime.budget, text).start(); !at.done(); at.next()) {
     if (other(at.value())) {
       return false;
     }

@@ -35,6 +35,8 @@ class Text {
   bool is_markup() const { return markup_; }
   Text as_markup(bool markup) const;
 
+  // Call before one of these three, which walk a text that is not ASCII.
+  void pay_to_count(Budget& budget) const { budget.step(1 + (is_ascii() ? 0 : size() / 8)); }
   // Number of code points.
   std::size_t length() const;
   // Byte offset of a code point; length() gives size().
@@ -67,10 +69,22 @@ class TextBuilder {
   }
 
   std::size_t size() const { return out_.text.size(); }
-  Text finish() { return Text(std::move(out_), std::move(charge_)); }
+  Text finish() {
+    // A million one-letter words are a million small allocations.
+    charge_.add(out_.text.empty() ? 0 : kTextOverheadBytes);
+    return Text(std::move(out_), std::move(charge_));
+  }
+  // Each byte put through a function first, where all are ASCII.
+  Text finish_mapped(char (*map)(char)) {
+    for (char& c : out_.text) c = map(c);
+    return finish();
+  }
   MarkedText finish_marked() { return std::move(out_); }
 
  private:
+  // What a text takes beyond its bytes.
+  static constexpr std::size_t kTextOverheadBytes = 96;
+
   void mark(std::size_t begin, std::size_t end);
 
   Charge charge_;
@@ -80,7 +94,10 @@ class TextBuilder {
 // Walks a text code point by code point. Bytes that are not UTF-8 count as one each.
 class CodePoints {
  public:
-  explicit CodePoints(const Text& text) : text_(text), view_(text.view()) {}
+  // Pays for the whole walk.
+  CodePoints(Budget& budget, const Text& text) : text_(text), view_(text.view()) {
+    budget.step(1 + text.size() / (text.is_ascii() ? 4 : 2));
+  }
 
   bool done() const { return begin_ >= view_.size(); }
   void next();

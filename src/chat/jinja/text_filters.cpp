@@ -128,7 +128,7 @@ Value truncate(Runtime& runtime, const Value& input, const Arguments& arguments)
   const Parameters p("truncate", arguments, {"length", "killwords", "end", "leeway"}, 0);
   Budget& budget = runtime.budget;
   Text text = to_text(budget, input);
-  budget.scan(text.size());
+  text.pay_to_count(budget);
   const Text end = p.get(2) ? p.text(2) : Text("...");
   const std::int64_t length = p.integer(0, 255);
   const std::int64_t leeway = p.is_absent(3) ? 5 : p.integer(3, 5);
@@ -168,36 +168,13 @@ Value tojson(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return to_json(runtime.budget, input, style);
 }
 
-Value urlencode(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  const Parameters p("urlencode", arguments, {}, 0);
-  if (input.dict() || input.sequence()) {
-    raise("urlencode() expected a string, found {}", type_name(input));
-  }
-  const Text text = to_text(runtime.budget, input);
-  TextBuilder out(runtime.budget);
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
-    const char32_t c = at.value();
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       (c < 0x80 && std::string_view("_.-~/").find(static_cast<char>(c)) !=
-                                        std::string_view::npos);
-    std::string coded;
-    for (char byte : at.bytes()) {
-      coded +=
-          plain ? std::string(1, byte)
-                : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(byte)));
-    }
-    out.append_as(coded, at.user());
-  }
-  return out.finish();
-}
-
 Value wordcount(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("wordcount", arguments, {}, 0);
   const Text text = to_text(runtime.budget, input);
   runtime.budget.scan(text.size());
   std::int64_t words = 0;
   bool in_word = false;
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(runtime.budget, text).start(); !at.done(); at.next()) {
     const bool word = is_word(at.value());
     words += word && !in_word ? 1 : 0;
     in_word = word;

@@ -65,6 +65,7 @@ struct Part {
 
 Part part_of(Runtime& runtime, const Text& self, const Parameters& p) {
   runtime.budget.scan(self.size());
+  self.pay_to_count(runtime.budget);
   if (p.is_absent(1) && p.is_absent(2)) {
     return {0, self.size(), true};
   }
@@ -201,7 +202,7 @@ Value expandtabs(Runtime& runtime, const Text& self, const Arguments& arguments)
   const std::int64_t size = std::clamp<std::int64_t>(p.integer(0, 8), 0, 1024);
   TextBuilder out(runtime.budget);
   std::int64_t column = 0;
-  for (CodePoints at = CodePoints(self).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(runtime.budget, self).start(); !at.done(); at.next()) {
     if (at.value() == '\t') {
       const std::int64_t n = size > 0 ? size - column % size : 0;
       out.append_as(std::string(static_cast<std::size_t>(n), ' '), at.user());
@@ -219,7 +220,7 @@ template <bool (*predicate)(char32_t)>
 Value all_are(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("predicate", arguments, {}, 0);
   runtime.budget.scan(self.size());
-  for (CodePoints at = CodePoints(self).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(runtime.budget, self).start(); !at.done(); at.next()) {
     if (!predicate(at.value())) {
       return false;
     }
@@ -239,7 +240,7 @@ Value has_case(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("case predicate", arguments, {}, 0);
   runtime.budget.scan(self.size());
   bool found = false;
-  for (CodePoints at = CodePoints(self).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(runtime.budget, self).start(); !at.done(); at.next()) {
     if (other(at.value())) {
       return false;
     }

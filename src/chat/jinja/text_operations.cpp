@@ -12,7 +12,7 @@ namespace {
 std::vector<std::size_t> boundaries(Budget& budget, const Text& text) {
   budget.allocate((text.size() + 1) * sizeof(std::size_t));
   std::vector<std::size_t> out;
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(budget, text).start(); !at.done(); at.next()) {
     out.push_back(at.begin());
   }
   out.push_back(text.size());
@@ -32,6 +32,9 @@ std::size_t last_code_point(std::string_view text) {
   return at + length == text.size() ? at : text.size() - 1;
 }
 
+char ascii_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
+char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
 bool is_cased(char32_t c) {
   std::string upper;
   std::string lower;
@@ -43,7 +46,7 @@ bool is_cased(char32_t c) {
 std::vector<Text> split_at_space(Budget& budget, const Text& text, std::int64_t limit) {
   std::vector<Text> out;
   std::size_t word = std::string_view::npos;
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(budget, text).start(); !at.done(); at.next()) {
     if (is_space(at.value())) {
       if (word != std::string_view::npos) {
         out.push_back(substring(budget, text, word, at.begin()));
@@ -154,7 +157,7 @@ Text strip(Budget& budget, const Text& text, Side side, const Text* characters) 
   std::vector<char32_t> set;
   if (characters) {
     budget.allocate(characters->size() * sizeof(char32_t));
-    for (CodePoints c = CodePoints(*characters).start(); !c.done(); c.next()) {
+    for (CodePoints c = CodePoints(budget, *characters).start(); !c.done(); c.next()) {
       set.push_back(c.value());
     }
     std::sort(set.begin(), set.end());
@@ -174,7 +177,7 @@ Text strip(Budget& budget, const Text& text, Side side, const Text* characters) 
     rest = rest.substr(0, last);
   }
   const auto begin = static_cast<std::size_t>(rest.data() - text.view().data());
-  budget.scan(text.size() - rest.size());
+  budget.step(1 + (text.size() - rest.size()) / 4);
   return substring(budget, text, begin, begin + rest.size());
 }
 
@@ -225,7 +228,7 @@ std::vector<Text> split_lines(Budget& budget, const Text& text, LineEnds ends) {
   budget.scan(text.size());
   std::vector<Text> out;
   std::size_t begin = 0;
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(budget, text).start(); !at.done(); at.next()) {
     if (!is_line_end(at.value())) {
       continue;
     }
@@ -257,8 +260,13 @@ Text join(Budget& budget, const Text& separator, const std::vector<Text>& parts)
 
 Text change_case(Budget& budget, const Text& text, Case to) {
   TextBuilder out(budget);
+  if (text.is_ascii() && (to == Case::kUpper || to == Case::kLower)) {
+    out.append(text);
+    return out.finish_mapped(to == Case::kUpper ? ascii_upper : ascii_lower)
+        .as_markup(text.is_markup());
+  }
   bool in_word = false;
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(budget, text).start(); !at.done(); at.next()) {
     const char32_t c = at.value();
     std::string changed;
     const bool starts = to == Case::kTitle ? !in_word : at.begin() == 0;
@@ -280,7 +288,7 @@ Text change_case(Budget& budget, const Text& text, Case to) {
 Text title_filter(Budget& budget, const Text& text) {
   TextBuilder out(budget);
   bool starts = true;
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(budget, text).start(); !at.done(); at.next()) {
     std::string changed;
     starts ? append_upper(changed, at.value()) : append_lower(changed, at.value());
     starts = begins_title_word(at.value());
@@ -290,7 +298,7 @@ Text title_filter(Budget& budget, const Text& text) {
 }
 
 Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Align align) {
-  budget.scan(text.size());
+  text.pay_to_count(budget);
   const auto length = static_cast<std::int64_t>(text.length());
   if (fill.length() != 1) {
     raise("The fill character must be exactly one character long");
@@ -319,7 +327,7 @@ Text html_escape(Budget& budget, const Text& text) {
     return text;
   }
   TextBuilder out(budget);
-  for (CodePoints at = CodePoints(text).start(); !at.done(); at.next()) {
+  for (CodePoints at = CodePoints(budget, text).start(); !at.done(); at.next()) {
     const std::string_view entity = html_entity(at.value());
     out.append_as(entity.empty() ? at.bytes() : entity, at.user());
   }
