@@ -280,6 +280,17 @@ TEST(Tokenizer, NeverMakesSpecialTokensOfSentencePieceText) {
   EXPECT_EQ(encode(tokenizer, "<tool>", Specials::kText), Texts{"<tool>"});
 }
 
+// The text of a byte token is not the byte, though pieces lead up to it.
+TEST(Tokenizer, NeverTakesTheTextOfAByteTokenForTheByte) {
+  Vocab vocab = small_piece_vocab();
+  for (const char* piece : {"0", "x", "4", "1", "<0", "<0x", "<0x4", "<0x41"}) {
+    add_token(vocab, piece, kNormalType);
+    vocab.scores.push_back(-50);
+  }
+  const Tokenizer tokenizer = make(vocab);
+  EXPECT_EQ(encode(tokenizer, "<0x41>", Specials::kText), (Texts{" ", "<0x41", ">"}));
+}
+
 TEST(Tokenizer, RefusesScoresThatOrderNothing) {
   Vocab vocab = small_piece_vocab();
   vocab.scores.pop_back();
