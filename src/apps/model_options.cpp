@@ -148,10 +148,14 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
 Result<std::unique_ptr<engine::Engine>> load_engine(const ModelOptions& options) {
   Result<engine::EngineSettings> settings = engine_settings(options);
   if (!settings) return fail(std::move(settings).error());
+  return load_engine(*settings);
+}
+
+Result<std::unique_ptr<engine::Engine>> load_engine(const engine::EngineSettings& settings) {
   std::unique_ptr<Progress> bar;
   std::string shown;  // the stage of the bar
   Result<std::unique_ptr<engine::Engine>> engine =
-      engine::Engine::load(*settings, [&](std::string_view stage, uint64_t done, uint64_t total) {
+      engine::Engine::load(settings, [&](std::string_view stage, uint64_t done, uint64_t total) {
         if (!bar || stage != shown) {
           shown = stage;
           bar = std::make_unique<Progress>(shown, total);

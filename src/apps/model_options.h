@@ -53,6 +53,8 @@ void warn_of_default_template(const engine::Engine& engine);
 
 // Loads with a progress bar on stderr.
 [[nodiscard]] Result<std::unique_ptr<engine::Engine>> load_engine(const ModelOptions& options);
+[[nodiscard]] Result<std::unique_ptr<engine::Engine>> load_engine(
+    const engine::EngineSettings& settings);
 
 // The whole of a small text file (at most 64 MiB); "-" is standard input.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);

@@ -20,6 +20,11 @@ std::string token_text(const tokenizer::Tokenizer& tokenizer, TokenId id) {
   return id.exists() ? std::string(tokenizer.bytes(id)) : std::string();
 }
 
+size_t fitting_logit_rows(const EngineSettings& settings, uint64_t n_vocab) {
+  const size_t fits = kMaxLogitBytes / (sizeof(float) * n_vocab);
+  return std::max<size_t>(1, std::min({settings.max_logit_rows, settings.chunk_tokens, fits}));
+}
+
 Status check_settings(const EngineSettings& settings) {
   if (settings.n_context > kMaxContext) {
     return fail("a context of {} positions is more than Godwit addresses ({})", settings.n_context,
@@ -55,6 +60,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   engine->program_ = std::move(model->program);
   EngineSettings& own = engine->settings_;
   if (own.n_threads == 0) own.n_threads = available_cores();
+  own.max_logit_rows = fitting_logit_rows(own, engine->program_.n_vocab);
 
   Result<std::unique_ptr<backend::Backend>> backend =
       backend::make_backend(own.backend, {.n_threads = own.n_threads});
@@ -70,7 +76,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
                                                      .k_type = own.k_type,
                                                      .v_type = own.v_type,
                                                      .max_rows = own.chunk_tokens,
-                                                     .max_logit_rows = 1}});
+                                                     .max_logit_rows = own.max_logit_rows}});
   if (!plan) return fail(std::move(plan).error());
   engine->plan_ = *plan;
   own.n_context = plan->n_context;
@@ -127,7 +133,7 @@ Result<Session> Engine::new_session() {
                               .k_type = settings_.k_type,
                               .v_type = settings_.v_type,
                               .max_rows = settings_.chunk_tokens,
-                              .max_logit_rows = 1});
+                              .max_logit_rows = settings_.max_logit_rows});
   if (!context) return fail(context.error());
   return Session(*this, *context);
 }

@@ -19,6 +19,7 @@
 namespace godwit::engine {
 
 constexpr size_t kMaxChunkTokens = 8192;
+constexpr size_t kMaxLogitBytes = size_t{64} << 20;
 
 struct EngineSettings {
   std::filesystem::path model;
@@ -27,7 +28,10 @@ struct EngineSettings {
   uint64_t n_context = 0;  // positions; 0: the model's own, or as many as memory holds
   TensorType k_type = TensorType::kF16;
   TensorType v_type = TensorType::kF16;
-  size_t chunk_tokens = 512;         // prompt tokens of one backend call
+  size_t chunk_tokens = 512;  // prompt tokens of one backend call
+  // Positions whose logits a session holds at once (Session::for_each_logits); lowered to
+  // chunk_tokens and to what kMaxLogitBytes hold of the vocabulary.
+  size_t max_logit_rows = 1;
   std::string chat_template;         // Jinja source that replaces the file's; "" for the file's own
   std::string chat_template_kwargs;  // JSON object of variables for the template, or ""
 };

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
+
+#include "base/check.h"
 
 namespace godwit::engine {
 
@@ -28,8 +31,7 @@ void Session::reset() {
   n_reused_ = 0;
 }
 
-Status Session::set_prompt(std::span<const TokenId> tokens,
-                           const std::function<bool(size_t, size_t)>& progress) {
+Status Session::check_prompt(std::span<const TokenId> tokens) const {
   if (tokens.empty()) return fail("the prompt is empty");
   const uint64_t n_context = engine_->plan().n_context;
   if (tokens.size() > n_context) {
@@ -41,6 +43,12 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
       return fail("token {} is outside the vocabulary of {}", token.value, n_vocab);
     }
   }
+  return {};
+}
+
+Status Session::set_prompt(std::span<const TokenId> tokens,
+                           const std::function<bool(size_t, size_t)>& progress) {
+  if (Status s = check_prompt(tokens); !s) return s;
 
   // The last token always runs, for its logits.
   const size_t limit = std::min(tokens_.size(), tokens.size() - 1);
@@ -61,6 +69,37 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
     if (progress && !progress(done, tokens.size()) && done < tokens.size()) {
       return fail("stopped after {} of {} prompt tokens", done, tokens.size());
     }
+  }
+  return {};
+}
+
+Status Session::for_each_logits(std::span<const TokenId> tokens, size_t first,
+                                const LogitSink& sink) {
+  if (Status s = check_prompt(tokens); !s) return s;
+  reset();
+  const std::vector<program::Step>& steps = engine_->program().main;
+  check(std::holds_alternative<program::Output>(steps.back().operation),
+        "a program ends with its output");
+  const size_t at_once = engine_->settings().max_logit_rows;
+  const size_t chunk = engine_->settings().chunk_tokens;
+  std::vector<program::Row> rows;
+  for (size_t done = 0; done < tokens.size(); done += rows.size()) {
+    rows.clear();
+    for (size_t i = done; i < std::min(tokens.size(), done + chunk); ++i) {
+      rows.push_back({.token = tokens[i], .position = {static_cast<int32_t>(i)}});
+    }
+    // The layers see the whole chunk. What they leave is then taken to the vocabulary, the widest
+    // matrix by far, some rows at a time: so many logits fit in memory, the layers' rows always do.
+    engine_->backend().run(context_, rows, {0, steps.size() - 1});
+    for (size_t at = std::max(first, done); at < done + rows.size(); at += at_once) {
+      const size_t end = std::min(at + at_once, done + rows.size());
+      for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i].wants_logits = done + i >= at && done + i < end;
+      }
+      engine_->backend().run(context_, rows, {steps.size() - 1, steps.size()});
+      if (Status s = sink(at, logits()); !s) return s;
+    }
+    for (const program::Row& row : rows) tokens_.push_back(row.token);
   }
   return {};
 }

@@ -31,6 +31,13 @@ class Session {
   // the context holds, a token outside the vocabulary.
   [[nodiscard]] Status set_prompt(std::span<const TokenId> tokens,
                                   const std::function<bool(size_t, size_t)>& progress);
+  // Makes the timeline exactly `tokens`, all of them computed anew, and hands out the logits after
+  // every position from `first` on, in order: sink(position of the first row, [n, n_vocab]), with
+  // n at most the engine's max_logit_rows. An error of the sink ends it. Errors else: as
+  // set_prompt.
+  using LogitSink = std::function<Status(size_t, std::span<const float>)>;
+  [[nodiscard]] Status for_each_logits(std::span<const TokenId> tokens, size_t first,
+                                       const LogitSink& sink);
   // Appends one token and computes the logits after it. Errors: the context is full.
   [[nodiscard]] Status append(TokenId token);
   // Forgets everything.
@@ -45,6 +52,7 @@ class Session {
   [[nodiscard]] backend::ContextId context() const { return context_; }
 
  private:
+  [[nodiscard]] Status check_prompt(std::span<const TokenId> tokens) const;
   void run(std::span<const TokenId> tokens, size_t first_position, bool wants_logits);
 
   Engine* engine_;  // null when moved from

@@ -13,6 +13,7 @@
 #include "apps/flags.h"
 #include "apps/info.h"
 #include "apps/logits.h"
+#include "apps/perplexity.h"
 #include "apps/pull.h"
 #include "apps/run.h"
 #include "apps/synth.h"
@@ -29,6 +30,7 @@ void add_commands(CLI::App& app) {
   add_bench_command(app);
   add_check_command(app);
   add_logits_command(app);
+  add_perplexity_command(app);
   add_synth_command(app);
   add_pull_command(app);
 }
