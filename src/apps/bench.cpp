@@ -237,6 +237,8 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("-o,--output", options->format, "md, csv, json or jsonl")
       ->capture_default_str();
+  command->add_flag_callback(
+      "--json", [options] { options->format = "json"; }, "The same as -o json");
   command->add_flag("--progress", options->progress, "Say on stderr what is being measured");
   command->footer("Example:\n  godwit bench -m smollm2 -p 512 -n 64 -d 0,4096 -r 3");
   command->callback([options] { finish(bench(*options)); });

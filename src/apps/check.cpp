@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "apps/command.h"
 #include "apps/model_options.h"
@@ -16,10 +17,13 @@
 namespace godwit::apps {
 namespace {
 
+using nlohmann::json;
+
 struct CheckOptions {
   ModelOptions model;
   testing::StepCheckSettings steps;
   bool all = false;
+  bool as_json = false;
 };
 
 // Values that share a scale when the CPU backend rounds activations.
@@ -54,6 +58,32 @@ void print_summary(const std::map<std::string, KindSummary>& kinds) {
                 summary.worst.ratio(), summary.worst.step.c_str(), summary.worst.buffer.c_str(),
                 summary.worst.index, summary.worst.position);
   }
+}
+
+json number_or_null(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+void print_json(const std::map<std::string, KindSummary>& kinds, std::string_view subject,
+                std::string_view oracle, const Status& verdict) {
+  json steps = json::array();
+  for (const auto& [kind, summary] : kinds) {
+    const testing::StepDifference& worst = summary.worst;
+    steps.push_back({{"kind", kind},
+                     {"compared", summary.n_compared},
+                     {"worst_ratio", number_or_null(worst.ratio())},
+                     {"step", worst.step},
+                     {"buffer", worst.buffer},
+                     {"index", worst.index},
+                     {"position", worst.position},
+                     {"found", number_or_null(worst.found)},
+                     {"expected", number_or_null(worst.expected)},
+                     {"bound", number_or_null(worst.bound)}});
+  }
+  const json out = {{"subject", subject},
+                    {"oracle", oracle},
+                    {"holds", verdict.has_value()},
+                    {"failure", verdict ? json(nullptr) : json(verdict.error().message)},
+                    {"steps", steps}};
+  std::printf("%s\n", out.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
 }
 
 Status describe_failure(const CheckOptions& options, const testing::StepDifference& d) {
@@ -97,7 +127,9 @@ Status check(const CheckOptions& options) {
       .weights = model->weights,
       .activation_block = rounds ? cpu_activation_block : no_rounding,
       .pool = pool};
-  std::printf("%s against %s\n", (*subject)->describe().c_str(), (*oracle)->describe().c_str());
+  const std::string subject_name = (*subject)->describe();
+  const std::string oracle_name = (*oracle)->describe();
+  if (!options.as_json) std::printf("%s against %s\n", subject_name.c_str(), oracle_name.c_str());
   std::map<std::string, KindSummary> kinds;
   Status verdict;
   const Status ran = testing::check_steps(
@@ -109,6 +141,10 @@ Status check(const CheckOptions& options) {
         return options.all;
       });
   if (!ran) return fail(ran.error());
+  if (options.as_json) {
+    print_json(kinds, subject_name, oracle_name, verdict);
+    return verdict;
+  }
   print_summary(kinds);
   if (verdict) std::printf("every step lies within its bound\n");
   return verdict;
@@ -130,6 +166,8 @@ void add_check_command(CLI::App& app) {
   command->add_option("--seed", options->steps.seed, "Seed of the token ids")
       ->capture_default_str();
   command->add_flag("--all", options->all, "Go on after the first difference");
+  command->add_flag("--json", options->as_json,
+                    "One JSON object: subject, oracle, holds, failure, steps");
   command->footer(
       "Every step runs on the oracle's inputs, so the first step named is the one that is wrong.\n"
       "Example:\n  GODWIT_ISA=avx2 godwit check -m smollm2");

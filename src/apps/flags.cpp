@@ -13,6 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "apps/ignored_flags.h"
 #include "base/log.h"
 
 namespace godwit::apps {
@@ -38,66 +39,6 @@ constexpr auto kSpellings = std::to_array<Spelling>({
 
 // Twins whose upstream name is not made from the flag's.
 constexpr auto kUpstreamTwins = std::to_array<Spelling>({{"ubatch-size", "LLAMA_ARG_UBATCH"}});
-
-enum class Value { kNone, kOne, kSwitch };  // kSwitch: may be followed by on, off, auto, 0, 1
-
-struct Ignored {
-  std::string_view flag;
-  Value value;
-};
-
-// Upstream flags about placement, threads and terminals, which change no result. Those that would
-// change one (--rope-scale, --lora) are unknown instead: dropping them would answer wrongly.
-constexpr auto kIgnored = std::to_array<Ignored>({
-    {"-ngl", Value::kOne},
-    {"--gpu-layers", Value::kOne},
-    {"--n-gpu-layers", Value::kOne},
-    {"-fa", Value::kSwitch},
-    {"--flash-attn", Value::kSwitch},
-    {"-b", Value::kOne},
-    {"--batch-size", Value::kOne},
-    {"-tb", Value::kOne},
-    {"--threads-batch", Value::kOne},
-    {"-mmp", Value::kSwitch},
-    {"--mmap", Value::kSwitch},
-    {"--no-mmap", Value::kNone},
-    {"--mlock", Value::kNone},
-    {"--numa", Value::kOne},
-    {"-dev", Value::kOne},
-    {"--device", Value::kOne},
-    {"-sm", Value::kOne},
-    {"--split-mode", Value::kOne},
-    {"-mg", Value::kOne},
-    {"--main-gpu", Value::kOne},
-    {"-ts", Value::kOne},
-    {"--tensor-split", Value::kOne},
-    {"-ot", Value::kOne},
-    {"--override-tensor", Value::kOne},
-    {"-nkvo", Value::kSwitch},
-    {"--no-kv-offload", Value::kSwitch},
-    {"-cmoe", Value::kNone},
-    {"--cpu-moe", Value::kNone},
-    {"-ncmoe", Value::kOne},
-    {"--n-cpu-moe", Value::kOne},
-    {"--poll", Value::kOne},
-    {"--prio", Value::kOne},
-    {"--cpu-mask", Value::kOne},
-    {"--cpu-strict", Value::kOne},
-    {"-cnv", Value::kNone},
-    {"--conversation", Value::kNone},
-    {"-st", Value::kNone},
-    {"--single-turn", Value::kNone},
-    {"--jinja", Value::kNone},
-    {"--warmup", Value::kNone},
-    {"--no-warmup", Value::kNone},
-    {"--no-context-shift", Value::kNone},
-    {"--no-perf", Value::kNone},
-    {"--simple-io", Value::kNone},
-    {"-co", Value::kSwitch},
-    {"--color", Value::kSwitch},
-    {"--log-disable", Value::kNone},
-    {"--log-file", Value::kOne},
-});
 
 template <class Row>
 const Row* find(std::span<const Row> rows, std::string_view Row::* key, std::string_view wanted) {
@@ -134,11 +75,7 @@ const CLI::Option* find_option(const CLI::App& command, const std::string& name)
 std::vector<std::string> flag_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  for (const Spelling& row : kSpellings) {
-    if (find_option(command, std::string(row.to)) != nullptr) names.emplace_back(row.from);
+    for (std::string& name : flag_spellings(*option)) names.push_back(std::move(name));
   }
   return names;
 }
@@ -162,13 +99,13 @@ bool is_switch_value(std::string_view text) {
 }
 
 // Whether `text` can follow an ignored flag as its value: "-1" can, "-p" cannot.
-bool can_be_value(Value value, std::string_view text) {
+bool can_be_value(IgnoredValue value, std::string_view text) {
   switch (value) {
-    case Value::kNone:
+    case IgnoredValue::kNone:
       return false;
-    case Value::kSwitch:
+    case IgnoredValue::kSwitch:
       return is_switch_value(text);
-    case Value::kOne:
+    case IgnoredValue::kOne:
       return text.size() < 2 || text[0] != '-' || std::isdigit(static_cast<unsigned char>(text[1]));
   }
   return false;
@@ -237,7 +174,7 @@ class Speller {
       out_.push_back(argument);
       return 1;
     }
-    const Ignored* ignored = find<Ignored>(kIgnored, &Ignored::flag, name);
+    const IgnoredFlag* ignored = find_ignored_flag(name);
     if (ignored != nullptr && find_option(command_, "--model") != nullptr) {
       log::warn(fmt::format("{} does not apply to Godwit and is ignored", name));
       if (has_value || arguments.size() == 1) return 1;
@@ -311,6 +248,22 @@ std::string whole_number_error(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string> flag_spellings(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const Spelling& row : kSpellings) {
+    if (option.check_lname(std::string(row.to.substr(2)))) names.emplace_back(row.from);
+  }
+  return names;
+}
+
+std::vector<std::string> environment_twins(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (Twin& twin : twins(option)) names.push_back(std::move(twin.variable));
+  return names;
+}
 
 void settle_flags(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) {

@@ -31,6 +31,11 @@ void settle_flags(CLI::App& app);
 [[nodiscard]] Result<CommandLine> spell_out_flags(const CLI::App& app,
                                                   const std::vector<std::string>& arguments);
 
+// Every way to write a flag: long forms, one letter, and llama.cpp's short forms of several.
+[[nodiscard]] std::vector<std::string> flag_spellings(const CLI::Option& option);
+// The variables that stand for it, the first that is set counting.
+[[nodiscard]] std::vector<std::string> environment_twins(const CLI::Option& option);
+
 // One line about what CLI11 refused, with the variable's name if the value came from there.
 [[nodiscard]] std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& error,
                                               const CommandLine& line);

@@ -167,7 +167,7 @@ TEST(Flags, UnknownOnesNameTheNearest) {
   const std::map<std::string, std::string> cases = {{"--temperatur", "--temp"},
                                                     {"--modle", "--model"},
                                                     {"-cvk", "-ctk"},
-                                                    {"-np", "-p"},
+                                                    {"-pq", "-p"},
                                                     {"--jsn=1", "--json"}};
   for (const auto& [wrong, near] : cases) {
     Example x;

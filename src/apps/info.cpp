@@ -322,7 +322,8 @@ void add_info_command(CLI::App& app) {
   add_model_options(*command, options->model);
   command->add_flag("--tensors", options->tensors, "List every tensor");
   command->add_flag("--steps", options->steps, "List the program's steps with their bytes");
-  command->add_flag("--json", options->as_json, "One JSON object");
+  command->add_flag("--json", options->as_json,
+                    "One JSON object: metadata, types, memory, floor and more");
   command->footer("Example:\n  godwit info -m smollm2 -c 8192");
   command->callback([options] { finish(info(*options)); });
 }

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "apps/devices.h"
 #include "apps/model_path.h"
 #include "apps/progress.h"
 #include "base/log.h"
@@ -83,6 +84,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->excludes(named);
   command.add_option("--chat-template-kwargs", options.chat_template_kwargs,
                      "JSON object of variables for the template: {\"enable_thinking\": false}");
+  add_list_devices_flag(command);
   command.add_flag("-v,--verbose", options.verbosity, "Say what is chosen and why; -vv: more");
 }
 

@@ -343,7 +343,8 @@ void add_perplexity_command(CLI::App& app) {
                       "File to save log-probabilities to, or to compare with");
   command->add_flag("--kl-divergence", options->kl_divergence,
                     "Compare with the file instead of saving, on the tokens in it");
-  command->add_flag("--json", options->as_json, "One JSON object on stdout");
+  command->add_flag("--json", options->as_json,
+                    "One JSON object: ppl, ppl_error, running_ppl, divergence, seconds and more");
   command->footer(
       "Examples:\n"
       "  godwit perplexity -m smollm2 -f text.txt -c 512 --chunks 16\n"

@@ -173,7 +173,8 @@ void add_run_command(CLI::App& app) {
       ->add_option("--n-probs", options->n_probs,
                    "With --json: log-probabilities of the n likeliest tokens")
       ->capture_default_str();
-  command->add_flag("--json", options->as_json, "One JSON object on stdout");
+  command->add_flag("--json", options->as_json,
+                    "One JSON object on stdout: text, tokens, stop_reason, seed, logprobs, stats");
   command->add_flag("--no-stats", options->no_stats, "No figures on stderr, and none measured");
   command->footer(
       "Examples:\n"

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "apps/command.h"
@@ -16,6 +17,7 @@
 namespace godwit::apps {
 namespace {
 
+using nlohmann::json;
 using tokenizer::AddBos;
 using tokenizer::Specials;
 using tokenizer::Tokenizer;
@@ -31,6 +33,7 @@ struct TokenizeOptions {
   bool no_parse_special = false;
   bool escape = true;
   bool show_count = false;
+  bool as_json = false;
 };
 
 Result<Tokenizer> load_tokenizer(const TokenizeOptions& options) {
@@ -70,6 +73,21 @@ std::string format_table(const Tokenizer& tokenizer, const std::vector<TokenId>&
   return table;
 }
 
+// Bytes in hexadecimal too: a token may be half a character, which JSON cannot say.
+std::string format_json(const Tokenizer& tokenizer, const std::vector<TokenId>& tokens) {
+  json pieces = json::array();
+  json ids = json::array();
+  for (const TokenId token : tokens) {
+    const std::string_view bytes = tokenizer.bytes(token);
+    std::string hex;
+    for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    ids.push_back(token.value);
+    pieces.push_back({{"id", token.value}, {"text", std::string(bytes)}, {"hex", hex}});
+  }
+  const json out = {{"n_tokens", tokens.size()}, {"ids", ids}, {"tokens", pieces}};
+  return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 Status tokenize(const TokenizeOptions& options) {
   const Result<Tokenizer> tokenizer = load_tokenizer(options);
   if (!tokenizer) return fail(tokenizer.error());
@@ -78,8 +96,11 @@ Status tokenize(const TokenizeOptions& options) {
   const std::vector<TokenId> tokens =
       tokenizer->encode(*text, options.no_parse_special ? Specials::kText : Specials::kParse,
                         options.no_bos ? AddBos::kNever : AddBos::kAsModelSays);
-  std::string out = options.ids_only ? format_ids(tokens) : format_table(*tokenizer, tokens);
-  if (options.show_count) out += fmt::format("Total number of tokens: {}\n", tokens.size());
+  std::string out = options.as_json    ? format_json(*tokenizer, tokens)
+                    : options.ids_only ? format_ids(tokens)
+                                       : format_table(*tokenizer, tokens);
+  if (options.show_count && !options.as_json)
+    out += fmt::format("Total number of tokens: {}\n", tokens.size());
   const bool written = std::fwrite(out.data(), 1, out.size(), stdout) == out.size();
   if (!written || std::fflush(stdout) != 0) return fail("cannot write to standard output");
   return {};
@@ -105,6 +126,8 @@ void add_tokenize_command(CLI::App& app) {
   command->add_flag("-e,--escape,!--no-escape", options->escape,
                     "Replace \\n, \\t, \\xHH and their like in the text (the default)");
   command->add_flag("--show-count", options->show_count, "Print the number of tokens at the end");
+  command->add_flag("--json", options->as_json,
+                    "One JSON object: n_tokens, ids, tokens (id, text, hex)");
   command->footer(
       "Example:\n  godwit tokenize -m smollm2 -p \"Hello world\"\n"
       "  godwit tokenize -m smollm2 --no-escape --ids --stdin < main.c");

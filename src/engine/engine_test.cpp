@@ -226,6 +226,66 @@ TEST_F(EngineTest, RefusesPromptsThatCannotBe) {
   EXPECT_EQ(session->append({1}).error().message, "the context of 64 positions is full");
 }
 
+TEST_F(EngineTest, HandsOutTheLogitsOfEveryPositionFromOneOn) {
+  const std::vector<TokenId> tokens = some_tokens(50);
+  std::vector<std::vector<float>> expected;
+  {
+    const auto engine = load(path_, {});
+    Result<Session> session = engine->new_session();
+    ASSERT_TRUE(session);
+    ASSERT_TRUE(session->set_prompt(std::span(tokens).first(1), {}));
+    expected.push_back(logits_of(*session));
+    for (size_t i = 1; i < tokens.size(); ++i) {
+      ASSERT_TRUE(session->append(tokens[i]));
+      expected.push_back(logits_of(*session));
+    }
+  }
+  for (const size_t chunk : {1u, 16u, 512u}) {
+    for (const size_t rows : {1u, 5u, 999u}) {
+      EngineSettings settings = with_chunk(chunk);
+      settings.max_logit_rows = rows;
+      const auto engine = load(path_, settings);
+      Result<Session> session = engine->new_session();
+      ASSERT_TRUE(session);
+      size_t next = 20;
+      const Status ran = session->for_each_logits(
+          tokens, 20, [&](size_t position, std::span<const float> logits) -> Status {
+            EXPECT_EQ(position, next);
+            EXPECT_LE(logits.size(), rows * kVocab);
+            for (; !logits.empty(); logits = logits.subspan(kVocab), ++next) {
+              const std::vector<float> row(logits.begin(), logits.begin() + kVocab);
+              EXPECT_TRUE(same_bits(row, expected.at(next))) << next;
+            }
+            return {};
+          });
+      ASSERT_TRUE(ran) << ran.error().message;
+      EXPECT_EQ(next, tokens.size());
+      // The timeline is the prompt's: it can be gone on with.
+      EXPECT_EQ(session->tokens().size(), tokens.size());
+    }
+  }
+}
+
+TEST_F(EngineTest, AnErrorOfTheSinkEndsTheLogits) {
+  const auto engine = load(path_, with_chunk(8));
+  Result<Session> session = engine->new_session();
+  ASSERT_TRUE(session);
+  size_t calls = 0;
+  const Status ran =
+      session->for_each_logits(some_tokens(30), 0, [&](size_t, std::span<const float>) -> Status {
+        return ++calls == 3 ? Status(fail("enough")) : Status();
+      });
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().message, "enough");
+  EXPECT_EQ(calls, 3u);
+}
+
+TEST_F(EngineTest, LogitRowsAreAtMostAChunk) {
+  EngineSettings settings = with_chunk(8);
+  settings.max_logit_rows = 100;
+  EXPECT_EQ(load(path_, settings)->settings().max_logit_rows, 8u);
+}
+
 GenerateSettings greedy(int64_t max_tokens) {
   GenerateSettings settings;
   settings.sampler.temperature = 0.0f;

@@ -10,9 +10,12 @@
 #include "apps/chat.h"
 #include "apps/check.h"
 #include "apps/command.h"
+#include "apps/completions.h"
+#include "apps/devices.h"
 #include "apps/flags.h"
 #include "apps/info.h"
 #include "apps/logits.h"
+#include "apps/manual.h"
 #include "apps/perplexity.h"
 #include "apps/pull.h"
 #include "apps/run.h"
@@ -33,6 +36,9 @@ void add_commands(CLI::App& app) {
   add_perplexity_command(app);
   add_synth_command(app);
   add_pull_command(app);
+  add_devices_command(app);
+  add_completions_command(app);
+  add_man_command(app);
 }
 
 // What a command left in stdio's buffer; a full disk is an error like any other.
