@@ -15,6 +15,7 @@
 #include "apps/progress.h"
 #include "apps/sampling_options.h"
 #include "apps/stats.h"
+#include "apps/system_prompt.h"
 #include "engine/generate.h"
 
 namespace godwit::apps {
@@ -25,7 +26,7 @@ using nlohmann::json;
 struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
-  std::string system_prompt;
+  SystemPrompt system_prompt;
 };
 
 constexpr const char* kHelp =
@@ -159,6 +160,8 @@ Next handle(Conversation& conversation, const std::string& message) {
 Status chat(const ChatOptions& options) {
   const Result<engine::GenerateSettings> settings = generate_settings(options.sampling);
   if (!settings) return fail(settings.error());
+  Result<std::string> system = system_prompt_text(options.system_prompt, options.sampling);
+  if (!system) return fail(std::move(system).error());
   const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
   if (!engine) return fail(engine.error());
   // A template that does not parse is better reported before the first message.
@@ -167,8 +170,7 @@ Status chat(const ChatOptions& options) {
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
 
-  Conversation conversation(**engine, std::move(*session), *settings,
-                            flag_text(options.sampling, options.system_prompt));
+  Conversation conversation(**engine, std::move(*session), *settings, *std::move(system));
   std::fprintf(stderr, "%s; /help for commands\n", (*engine)->backend().describe().c_str());
   const InterruptGuard guard;
   while (const std::optional<std::string> message = read_message()) {
@@ -184,7 +186,7 @@ void add_chat_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("chat", "Converse in the terminal");
   add_model_options(*command, options->model);
   add_sampling_options(*command, options->sampling);
-  command->add_option("--system-prompt", options->system_prompt, "(-sys) System message");
+  add_system_prompt_options(*command, options->system_prompt);
   command->footer(std::string("Inside:\n") + kHelp +
                   "Example:\n  godwit chat -m smollm2 -sys \"Answer briefly.\"");
   command->callback([options] { finish(chat(*options)); });

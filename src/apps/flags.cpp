@@ -32,7 +32,9 @@ constexpr auto kSpellings = std::to_array<Spelling>({
     {"-hff", "--hf-file"},
     {"-hft", "--hf-token"},
     {"-no-cnv", "--no-conversation"},
+    {"-sp", "--special"},
     {"-sys", "--system-prompt"},
+    {"-sysf", "--system-prompt-file"},
     {"-ub", "--ubatch-size"},
     {"-pg", "--prompt-gen"},
 });

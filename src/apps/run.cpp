@@ -10,6 +10,7 @@
 #include "apps/progress.h"
 #include "apps/sampling_options.h"
 #include "apps/stats.h"
+#include "apps/system_prompt.h"
 #include "engine/generate.h"
 
 namespace godwit::apps {
@@ -22,7 +23,7 @@ struct RunOptions {
   SamplingOptions sampling;
   std::string prompt;
   std::string prompt_file;
-  std::string system_prompt;
+  SystemPrompt system_prompt;
   std::string tools_file;
   bool raw = false;  // -no-cnv
   bool no_display_prompt = false;
@@ -47,10 +48,9 @@ Result<std::vector<TokenId>> prompt_tokens(const engine::Engine& engine, const R
   if (options.raw) return engine.tokenizer().encode(text, tokenizer::Specials::kParse, bos);
   warn_of_default_template(engine);
   json messages = json::array();
-  if (!options.system_prompt.empty()) {
-    messages.push_back(
-        {{"role", "system"}, {"content", flag_text(options.sampling, options.system_prompt)}});
-  }
+  const Result<std::string> system = system_prompt_text(options.system_prompt, options.sampling);
+  if (!system) return fail(system.error());
+  if (!system->empty()) messages.push_back({{"role", "system"}, {"content", *system}});
   messages.push_back({{"role", "user"}, {"content", text}});
   std::string tools;
   if (!options.tools_file.empty()) {
@@ -162,7 +162,7 @@ void add_run_command(CLI::App& app) {
   command->add_option("-p,--prompt", options->prompt, "Prompt");
   command->add_option("-f,--file", options->prompt_file, "File with the prompt; -: standard input")
       ->excludes("--prompt");
-  command->add_option("--system-prompt", options->system_prompt, "(-sys) System message");
+  add_system_prompt_options(*command, options->system_prompt);
   command->add_option("--tools", options->tools_file, "JSON file with tool definitions");
   command->add_flag("--no-conversation", options->raw,
                     "(-no-cnv) Complete the raw prompt, without the chat template");

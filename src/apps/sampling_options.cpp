@@ -18,7 +18,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
   add("--top-k", s.top_k, "Keep the k likeliest; 0: off");
   add("--top-p", s.top_p, "Keep the likeliest that make up p; 1: off");
   add("--min-p", s.min_p, "Keep those at least this share of the likeliest; 0: off");
-  add("--typical", s.typical_p, "Locally typical sampling; 1: off");
+  add("--typical,--typical-p", s.typical_p, "Locally typical sampling; 1: off");
   add("--top-n-sigma,--top-nsigma", s.top_n_sigma, "Keep logits within n deviations; -1: off");
   add("--xtc-probability", s.xtc_probability, "Chance to exclude top choices; 0: off");
   add("--xtc-threshold", s.xtc_threshold, "What counts as a top choice");
@@ -39,6 +39,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
   add("--samplers", s.order, "Samplers in order, separated by ';'");
   command.add_option("-l,--logit-bias", options.logit_bias, "Add to a token's logit: ID+1.5");
   command.add_flag("--ignore-eos", options.ignore_eos, "Generate past end-of-text tokens");
+  command.add_flag("--special", options.show_special, "(-sp) Show control tokens as text");
   command.add_option("-r,--reverse-prompt,--stop", options.stops, "Text that ends the answer");
   command.add_flag("-e,--escape,!--no-escape", options.escape,
                    "Replace \\n, \\t, \\xHH and their like in -p, -sys, -r (the default)");
@@ -65,7 +66,7 @@ Result<engine::GenerateSettings> generate_settings(const SamplingOptions& option
                                     .max_tokens = options.max_tokens,
                                     .stops = {},
                                     .ignore_end = options.ignore_eos,
-                                    .show_special = false,
+                                    .show_special = options.show_special,
                                     .n_logprobs = 0};
   settings.sampler.seed =
       options.seed >= 0 ? static_cast<uint64_t>(options.seed) : uint64_t{std::random_device{}()};

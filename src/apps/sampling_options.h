@@ -19,7 +19,8 @@ struct SamplingOptions {
   int64_t seed = -1;  // -1: from the system
   int64_t max_tokens = -1;
   bool ignore_eos = false;
-  bool escape = true;  // \n and its like in the texts of flags stand for what they name
+  bool show_special = false;  // control tokens as text
+  bool escape = true;         // \n and its like in the texts of flags stand for what they name
   std::vector<std::string> stops;
   std::vector<std::string> logit_bias;  // "ID+1.5", "ID-2"
 };

@@ -81,6 +81,27 @@ class Json(Scripting):
         self.assertIsNone(lower["bandwidth_gbps"])
 
 
+class UpstreamCommandLines(Scripting):
+    def test_a_llama_cli_command_line_works(self):
+        system = self.write("system.txt", "Be brief.\n")
+        done = self.succeed(
+            "run", "-m", self.tiny, "-p", "hello", "-n", 2, "-c", 512, "-ngl", "99", "-fa", "on",
+            "-sysf", system, "--temp", "0", "--top-k", "40", "--typical-p", "1.0", "-b", "2048",
+            "-ub", "512", "-tb", "2", "-C", "0xff", "--prio", "2", "--no-kv-offload", "-np", "1",
+            "--kv-unified", "--swa-full", "-md", "draft.gguf", "--spec-draft-n-max", "16", "-lv",
+            "3", "--log-colors", "off", "--no-perf", "--keep", "0", "--ignore-eos", "-st",
+            "--no-stats", "-sp")
+        self.assertNotIn("error", done.err)
+        for flag in ("-ngl", "-C", "-np", "-md", "--spec-draft-n-max", "--log-colors"):
+            self.assertIn(f"warning: {flag} does not apply to Godwit and is ignored", done.err)
+
+    def test_a_llama_perplexity_command_line_works(self):
+        text = self.write("words.txt", "one two three four " * 60)
+        done = self.succeed("perplexity", "-m", self.tiny, "-f", text, "-c", "32", "-b", "32",
+                            "--chunks", "2", "-t", "2", "-ngl", "0", "--no-warmup")
+        self.assertIn("Final estimate: PPL", done.text)
+
+
 class Devices(Scripting):
     def test_text(self):
         text = self.succeed("devices").text
