@@ -1,7 +1,9 @@
 """What scripts and shells see: --json of each command, completions in a real bash, the manual, and
 that both know every command and flag. On a tiny synthetic model; system's python3 only."""
 
+import array
 import json
+import math
 import os
 import re
 import shutil
@@ -130,7 +132,7 @@ COMP_WORDS=(godwit {quoted}); COMP_CWORD={len(words)}
 _godwit 2>/dev/null; printf '%s\\n' "${{COMPREPLY[@]}}"
 """)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout.decode().splitlines()
+        return [line for line in done.stdout.decode().splitlines() if line]
 
     def test_bash_completes_commands(self):
         self.assertEqual(self.complete("perp"), ["perplexity"])
@@ -262,8 +264,6 @@ class Perplexity(Scripting):
         request = self.write("prompts.json", json.dumps({"prompts": prompts}))
         header = json.loads(self.succeed("logits", "-m", self.tiny, "-f", request, "-o",
                                          self.path("rows"), "-c", 64).out)
-        import array  # pylint: disable=import-outside-toplevel
-        import math  # pylint: disable=import-outside-toplevel
         rows = array.array("f")
         with open(self.path("rows"), "rb") as file:
             rows.frombytes(file.read())
