@@ -84,7 +84,7 @@ std::string command_section(const CommandFacts& command) {
 std::string manual_page(const CLI::App& app) {
   const CommandFacts program = program_facts(app);
   std::string out = fmt::format(
-      ".TH GODWIT 1 \"\" \"godwit {}\" \"User Commands\"\n.SH NAME\ngodwit \\- {}\n"
+      ".TH GODWIT 1 \"\" \"godwit {}\" \"User Commands\"\n.ad l\n.SH NAME\ngodwit \\- {}\n"
       ".SH SYNOPSIS\n\\fBgodwit\\fR \\fICOMMAND\\fR [\\fIflags\\fR]\n",
       roff(app.version()), roff(program.description.substr(program.description.find(": ") + 2)));
   out += ".SH DESCRIPTION\n" +

@@ -14,7 +14,7 @@ TEST(PerplexityReport, EstimatesWithTheErrorOfTheMean) {
   for (const double nll : {1.0, 2.0, 3.0, 2.0}) sum.add(nll);
   EXPECT_DOUBLE_EQ(sum.mean_nll().value, 2.0);
   EXPECT_DOUBLE_EQ(sum.mean_nll().error, std::sqrt(0.5 / 3));
-  EXPECT_EQ(final_text(sum), "Final estimate: PPL = 7.3891 +/- 3.01658\n");
+  EXPECT_EQ(final_text(sum), "Final estimate: PPL = 7.3891 +/- 3.01657\n");
 }
 
 TEST(PerplexityReport, OneTokenHasNoError) {

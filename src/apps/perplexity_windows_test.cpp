@@ -53,7 +53,7 @@ TEST(PerplexityWindows, RefuseWhatCannotBe) {
             "perplexity: the text has 1023 tokens; windows of 512 need at least 1024");
   EXPECT_EQ(message({.n_tokens = 9, .n_ctx = 3}),
             "perplexity: a context of 3 tokens; expected at least 4 (-c)");
-  EXPECT_EQ(message({.n_tokens = 99999, .n_ctx = 4, .stride = 4000}), "accepted");
+  EXPECT_EQ(message({.n_tokens = 99999, .n_ctx = 512, .stride = 767}), "accepted");
   EXPECT_EQ(message({.n_tokens = 99999, .n_ctx = 16, .stride = 256}),
             "perplexity: a stride of 256 leaves no context in windows of 256 tokens");
   EXPECT_EQ(message({.n_tokens = 2048, .n_ctx = 512, .n_chunks = 0}),

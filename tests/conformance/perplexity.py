@@ -7,7 +7,7 @@ The figures stand in tests/fixtures/perplexity/llama_cpp.json, with the version 
 the command; the text beside them is a frozen copy of this project's documentation. On the copy of
 the model expanded to F32 both sides compute in float, and the perplexity after every chunk lies
 within 0.1 % of llama.cpp's. On the file as it is llama.cpp rounds activations to 8 bits, which
-moves its own perplexity further than that: there 1 % is allowed.
+moves its own perplexity further than that: there 2 % are allowed.
 
 Exit code 77, which ctest shows as skipped, when the model is not there.
 """

@@ -198,7 +198,7 @@ class Manual(Scripting):
         self.assertIn("GODWIT_CTX_SIZE", page)
 
     def test_no_line_is_taken_for_a_macro(self):
-        known = {"TH", "SH", "SS", "TP", "PP", "nf", "fi"}
+        known = {"TH", "ad", "SH", "SS", "TP", "PP", "nf", "fi"}
         for line in self.succeed("man").text.splitlines():
             if line.startswith((".", "'")):
                 self.assertIn(line[1:].split(" ")[0], known, line)
@@ -302,7 +302,7 @@ class Perplexity(Scripting):
             data = file.read()
         short = self.write("short.logits", data[:-1])
         wrong = self.write("wrong.logits", b"GGUF" + data[4:])
-        vocabulary = self.synth("vocabulary.gguf", "--shape", "tiny", "--vocab", "512")
+        vocabulary = self.synth("vocabulary.gguf", "--shape", "tiny", "--vocab", "600")
         for args, words in (
                 (("-f", self.text, "-c", 2048), ("the text has", "need at least 4096")),
                 (("-f", self.text, "-c", 0), ("-c",)),
@@ -320,7 +320,7 @@ class Perplexity(Scripting):
                 self.assert_refused(done, 1, *words)
         done = self.godwit.run("perplexity", "-m", vocabulary, "--kl-divergence",
                                "--kl-divergence-base", base)
-        self.assert_refused(done, 1, "in its vocabulary, the model 512")
+        self.assert_refused(done, 1, "in its vocabulary, the model 600")
 
     def test_full_disk(self):
         if not os.path.exists("/dev/full"):
