@@ -46,7 +46,9 @@ std::string heading(const FlagFacts& flag) {
 }
 
 std::string flag_entry(const FlagFacts& flag) {
-  std::string out = ".TP\n" + heading(flag) + "\n" + roff(flag.description) + "\n";
+  const bool ended = flag.description.ends_with('.') || flag.description.empty();
+  std::string out =
+      ".TP\n" + heading(flag) + "\n" + roff(flag.description) + (ended ? "\n" : ".\n");
   std::string more;
   if (flag.required) more += " Required.";
   const size_t words = flag.value_name.find('{');
@@ -84,7 +86,7 @@ std::string command_section(const CommandFacts& command) {
 std::string manual_page(const CLI::App& app) {
   const CommandFacts program = program_facts(app);
   std::string out = fmt::format(
-      ".TH GODWIT 1 \"\" \"godwit {}\" \"User Commands\"\n.ad l\n.SH NAME\ngodwit \\- {}\n"
+      ".TH GODWIT 1 \"\" \"godwit {}\" \"User Commands\"\n.ad l\n.nh\n.SH NAME\ngodwit \\- {}\n"
       ".SH SYNOPSIS\n\\fBgodwit\\fR \\fICOMMAND\\fR [\\fIflags\\fR]\n",
       roff(app.version()), roff(program.description.substr(program.description.find(": ") + 2)));
   out += ".SH DESCRIPTION\n" +
