@@ -206,7 +206,7 @@ class Manual(Scripting):
     def test_checkers_accept_it(self):
         path = self.write("godwit.1", self.succeed("man").out)
         for checker in (["mandoc", "-Tlint", "-Wwarning", path],
-                        ["groff", "-man", "-ww", "-z", "-Tutf8", path]):
+                        ["groff", "-man", "-ww", "-Wbreak", "-z", "-Tutf8", path]):
             if shutil.which(checker[0]) is None:
                 continue
             done = subprocess.run(checker, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
