@@ -1,5 +1,5 @@
-// Scale and offset of a group of 32 weights whose codes stand for scale * q + offset: the search
-// that Q4_1, Q5_1, Q4_K and Q5_K share. As in encode_scale.h, starting points near "smallest
+// Scale and offset of a group of weights whose codes stand for scale * q + offset: the search
+// that Q4_1, Q5_1, Q2_K, Q4_K and Q5_K share. As in encode_scale.h, starting points near "smallest
 // weight to code 0, largest to the last" are rounded to codes, and weighted least squares gives
 // the best scale and offset for these codes.
 #pragma once
@@ -13,16 +13,13 @@
 
 namespace godwit::quant {
 
-inline constexpr size_t kAffineGroup = 32;
-using AffineGroup = std::span<const float, kAffineGroup>;
-
 // weight = scale * q + offset.
 struct Affine {
   float scale = 0;
   float offset = 0;
 };
 
-// Q4_K and Q5_K can only subtract: their offset is never above zero.
+// K types can only subtract: their offset is never above zero.
 enum class OffsetSign { kAny, kNotPositive };
 
 struct AffineRange {
@@ -79,8 +76,8 @@ struct LineFit {
 
 // What a search for the line of one group knows.
 struct LineSearch {
-  GroupArgs group;      // measured from the smallest weight
-  LineSums sums;        // those of the group filled in
+  GroupArgs group;  // measured from the smallest weight
+  LineSums sums;    // those of the group filled in
   float last_code = 15;
   float highest_offset = 0;
   LineFit best;
@@ -126,19 +123,21 @@ struct LineSearch {
 
 // The line for weights x with importances w. A group of equal weights gets scale 0, or, where the
 // offset cannot be positive, one code for all.
-[[nodiscard]] inline Affine fit_affine(AffineGroup x, AffineGroup w, const AffineRange& range) {
+template <size_t kSize>
+[[nodiscard]] inline Affine fit_affine(std::span<const float, kSize> x,
+                                       std::span<const float, kSize> w, const AffineRange& range) {
   float low = *std::min_element(x.begin(), x.end());
   const float high = *std::max_element(x.begin(), x.end());
   if (range.sign == OffsetSign::kNotPositive) low = std::min(low, 0.0f);
   const float width = high - low;
   if (!(width > 0) || !std::isfinite(range.last_code / width)) return {.scale = 0, .offset = low};
-  std::array<float, kAffineGroup> y;
-  LineSearch search{.group = {.x = y.data(), .w = w.data(), .n = kAffineGroup},
+  std::array<float, kSize> y;
+  LineSearch search{.group = {.x = y.data(), .w = w.data(), .n = kSize},
                     .sums = {},
                     .last_code = range.last_code,
                     .highest_offset = range.sign == OffsetSign::kAny ? width : -low,
                     .best = {}};
-  for (size_t i = 0; i < kAffineGroup; ++i) {
+  for (size_t i = 0; i < kSize; ++i) {
     y[i] = x[i] - low;
     search.sums.w += w[i];
     search.sums.y += w[i] * y[i];

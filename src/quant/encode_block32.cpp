@@ -1,4 +1,4 @@
-// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0: blocks of 32 on their own. Every weight counts alike.
+// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0: blocks of 32 on their own.
 #include <array>
 #include <cmath>
 
@@ -6,6 +6,7 @@
 #include "quant/encode_blocks.h"
 #include "quant/encode_functions.h"
 #include "quant/encode_half.h"
+#include "quant/encode_importance.h"
 #include "quant/encode_scale.h"
 #include "quant/q4_0.h"
 #include "quant/q4_1.h"
@@ -19,11 +20,11 @@ namespace {
 using Weights32 = std::span<const float, 32>;
 using Codes32 = std::array<uint8_t, 32>;
 
-constexpr std::array<float, 32> kEqual = [] {
-  std::array<float, 32> ones{};
-  for (float& one : ones) one = 1;
-  return ones;
-}();
+std::array<float, 32> importance(Weights32 x) {
+  std::array<float, 32> w;
+  raised_magnitudes(x, std::span(w));
+  return w;
+}
 
 // The low four bits of the codes, as Q4_0 to Q5_1 pack them.
 void pack_low(const Codes32& codes, uint8_t* qs) {
@@ -49,7 +50,7 @@ struct ScaledCodes {
 template <class Levels>
 ScaledCodes encode_scaled(Weights32 x) {
   ScaledCodes result;
-  result.scale = half_scale(fit_scale<Levels>(x, Weights32(kEqual)));
+  result.scale = half_scale(fit_scale<Levels>(x, Weights32(importance(x))));
   const float inverse = inverse_or_zero(result.scale.value);
   for (size_t i = 0; i < 32; ++i) {
     result.codes[i] = Levels::code(inverse * x[i]);
@@ -65,7 +66,7 @@ struct AffineCodes {
 
 AffineCodes encode_affine(Weights32 x, float last_code) {
   const Affine line =
-      fit_affine(x, Weights32(kEqual), {.last_code = last_code, .sign = OffsetSign::kAny});
+      fit_affine(x, Weights32(importance(x)), {.last_code = last_code, .sign = OffsetSign::kAny});
   const HalfScale scale = half_scale(line.scale);
   AffineCodes result{.scale = scale.bits, .offset = f32_to_f16(line.offset)};
   const float offset = f16_to_f32(result.offset);
@@ -88,7 +89,8 @@ BlockQ8_0 encode_q8_0_block(Weights32 x) {
   if (scale < 0x1p-14f) scale = half.value;
   const float inverse = inverse_or_zero(scale);
   for (size_t i = 0; i < 32; ++i) {
-    block.qs[i] = static_cast<int8_t>(std::min(std::max(std::round(x[i] * inverse), -127.0f), 127.0f));
+    block.qs[i] =
+        static_cast<int8_t>(std::min(std::max(std::round(x[i] * inverse), -127.0f), 127.0f));
   }
   return block;
 }

@@ -131,6 +131,62 @@ struct EncodeBody {
     errors.store(out);
   }
 
+  static void grid_sums(const GridPoints& grid, const float* x, const float* w, float* squares,
+                        float* products, float* flipped) {
+    for (size_t p = 0; p < grid.n_points; p += kLanes) {
+      L square = L::splat(0.0f);
+      L product = L::splat(0.0f);
+      L least = L::splat(__builtin_huge_valf());
+      for (size_t i = 0; i < grid.n_weights; ++i) {
+        const L level = L::load(grid.levels + i * grid.n_points + p);
+        const L term = L::splat(w[i] * x[i]) * level;
+        square = square + L::splat(w[i]) * (level * level);
+        product = product + term;
+        least = L::min(term, least);
+      }
+      square.store(squares + p);
+      product.store(products + p);
+      if (flipped != nullptr) (product - (least + least)).store(flipped + p);
+    }
+  }
+
+  // Divided by the scale: the order is the same.
+  [[gnu::always_inline]] static L grid_cost(const float* squares, const float* products, size_t p,
+                                            L scale) {
+    const L product = L::load(products + p);
+    return scale * L::load(squares + p) - (product + product);
+  }
+
+  [[gnu::always_inline]] static float least_cost(const float* squares, const float* products,
+                                                 size_t n_points, float scale) {
+    const L times = L::splat(scale);
+    L least = L::splat(__builtin_huge_valf());
+    for (size_t p = 0; p < n_points; p += kLanes) {
+      least = L::min(grid_cost(squares, products, p, times), least);
+    }
+    float lanes[kLanes];
+    least.store(lanes);
+    for (size_t k = 1; k < kLanes; ++k) lanes[0] = lanes[k] < lanes[0] ? lanes[k] : lanes[0];
+    return lanes[0];
+  }
+
+  static void grid_minima(const float* squares, const float* products, size_t n_points,
+                          const float* scales, size_t n_scales, float* out) {
+    for (size_t k = 0; k < n_scales; ++k) {
+      out[k] = scales[k] * least_cost(squares, products, n_points, scales[k]);
+    }
+  }
+
+  static size_t grid_nearest(const float* squares, const float* products, size_t n_points,
+                             float scale) {
+    const L least = L::splat(least_cost(squares, products, n_points, scale));
+    for (size_t p = 0; p < n_points; p += kLanes) {
+      const unsigned found = L::equal_mask(grid_cost(squares, products, p, L::splat(scale)), least);
+      if (found != 0) return p + static_cast<size_t>(__builtin_ctz(found));
+    }
+    return 0;
+  }
+
   static constexpr EncodeKernels kTable = {
       .try_scales = try_scales,
       .try_table_scales = try_table_scales,
@@ -138,6 +194,9 @@ struct EncodeBody {
       .table_scale_errors = table_scale_errors,
       .try_lines = try_lines,
       .line_errors = line_errors,
+      .grid_sums = grid_sums,
+      .grid_minima = grid_minima,
+      .grid_nearest = grid_nearest,
   };
 };
 

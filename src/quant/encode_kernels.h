@@ -36,6 +36,14 @@ struct UniformRange {
   float high;
 };
 
+// The points of a codebook, by coordinate: levels[i * n_points + j] is weight i of point j.
+// n_points is a multiple of eight.
+struct GridPoints {
+  const float* levels;
+  size_t n_points;
+  size_t n_weights;  // of a point
+};
+
 struct EncodeKernels {
   // q = the level nearest to inverse[k] * x. Levels are whole numbers, or the 16 of a table
   // [16], rising.
@@ -55,6 +63,17 @@ struct EncodeKernels {
   // nearest whole number as above.
   void (*line_errors)(const GroupArgs& group, float last_code, const float* scale,
                       const float* inverse, const float* offset, float* out);
+
+  // For magnitudes |x| and importances w of one point's weights, and every point p of the grid:
+  // squares[p] = sum w * p_i^2, products[p] = sum w * |x_i| * p_i, and flipped[p], the products
+  // when the sign that costs least is turned. flipped may be null.
+  void (*grid_sums)(const GridPoints& grid, const float* x, const float* w, float* squares,
+                    float* products, float* flipped);
+  // out[k] = the least scale[k]^2 * squares[p] - 2 * scale[k] * products[p] of all p, k < n_scales.
+  void (*grid_minima)(const float* squares, const float* products, size_t n_points,
+                      const float* scales, size_t n_scales, float* out);
+  // The first p of that minimum.
+  size_t (*grid_nearest)(const float* squares, const float* products, size_t n_points, float scale);
 };
 
 namespace generic {

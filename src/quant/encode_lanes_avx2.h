@@ -25,6 +25,9 @@ struct Avx2Lanes {
   static Avx2Lanes where_greater(Avx2Lanes a, Avx2Lanes b, Avx2Lanes value) {
     return {_mm256_and_ps(_mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ), value.v)};
   }
+  static unsigned equal_mask(Avx2Lanes a, Avx2Lanes b) {
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)));
+  }
 };
 
 }  // namespace

@@ -48,6 +48,12 @@ struct GenericLanes {
                                     const GenericLanes& value) {
     return each([&](size_t k) { return a.v[k] > b.v[k] ? value.v[k] : 0.0f; });
   }
+  // Bit k is set where a == b.
+  static unsigned equal_mask(const GenericLanes& a, const GenericLanes& b) {
+    unsigned mask = 0;
+    for (size_t k = 0; k < kLanes; ++k) mask |= (a.v[k] == b.v[k] ? 1u : 0u) << k;
+    return mask;
+  }
 };
 
 }  // namespace

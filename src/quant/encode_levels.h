@@ -36,8 +36,7 @@ struct UniformLevels {
   static void try_scales(const GroupArgs& group, const Lanes& inverse, ScaleLanes& out) {
     encode_kernels().try_scales(group, {lowest(), highest()}, inverse.data(), out);
   }
-  static void errors(const GroupArgs& group, const Lanes& scale, const Lanes& inverse,
-                     Lanes& out) {
+  static void errors(const GroupArgs& group, const Lanes& scale, const Lanes& inverse, Lanes& out) {
     encode_kernels().scale_errors(group, {lowest(), highest()}, scale.data(), inverse.data(),
                                   out.data());
   }
@@ -60,8 +59,7 @@ struct TableLevels {
   static void try_scales(const GroupArgs& group, const Lanes& inverse, ScaleLanes& out) {
     encode_kernels().try_table_scales(group, kValues.data(), inverse.data(), out);
   }
-  static void errors(const GroupArgs& group, const Lanes& scale, const Lanes& inverse,
-                     Lanes& out) {
+  static void errors(const GroupArgs& group, const Lanes& scale, const Lanes& inverse, Lanes& out) {
     encode_kernels().table_scale_errors(group, kValues.data(), scale.data(), inverse.data(),
                                         out.data());
   }

@@ -61,8 +61,8 @@ inline void choose_scales(ScaledBlock<Spec> x, ScaledBlock<Spec> w,
     }
     const Lanes errors = scale_errors<typename Spec::Levels>(
         group_args(scaled_group<Spec>(x, group), scaled_group<Spec>(w, group)), values);
-    const size_t best = static_cast<size_t>(std::min_element(errors.begin(), errors.end()) -
-                                            errors.begin());
+    const size_t best =
+        static_cast<size_t>(std::min_element(errors.begin(), errors.end()) - errors.begin());
     block.scales[group] = scales[best];
     block.error += static_cast<double>(errors[best]);
   }
@@ -82,7 +82,8 @@ template <class Spec>
   double qx = 0;
   for (size_t i = 0; i < Spec::kSize; ++i) {
     const auto s = static_cast<float>(block.scales[i / Spec::kWeights]);
-    const float q = s * Spec::Levels::value(code_at<typename Spec::Levels>(x[i], block.d.value * s));
+    const float q =
+        s * Spec::Levels::value(code_at<typename Spec::Levels>(x[i], block.d.value * s));
     qq += static_cast<double>(w[i] * q * q);
     qx += static_cast<double>(w[i] * q * x[i]);
   }

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
-#include "base/result.h"
 #include "base/tensor_type.h"
 #include "os/thread_pool.h"
 
@@ -26,10 +26,13 @@ struct Encoder {
 // The row of a type, or nullptr when Godwit cannot write it.
 [[nodiscard]] const Encoder* find_encoder(TensorType type);
 
-// Encodes blocks on all threads of the pool; the result does not depend on their number. `out`
-// holds row_bytes(type, weights.size()) bytes. Errors: a weight that is not finite or too large,
-// with its index, in which case `out` is unspecified.
-[[nodiscard]] Status encode_weights(const Encoder& encoder, std::span<const float> weights,
-                                    ThreadPool& pool, std::span<std::byte> out);
+// The first weight that the encoder must not be given, or the number of weights; and why.
+[[nodiscard]] size_t first_unfit(const Encoder& encoder, std::span<const float> weights);
+[[nodiscard]] std::string unfit_reason(const Encoder& encoder, float weight);
+
+// Encodes blocks on all threads of the pool; the result does not depend on their number.
+// Preconditions: whole blocks, all weights fit, `out` holds row_bytes(type, weights.size()) bytes.
+void encode_weights(const Encoder& encoder, std::span<const float> weights, ThreadPool& pool,
+                    std::span<std::byte> out);
 
 }  // namespace godwit::quant

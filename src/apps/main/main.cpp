@@ -18,6 +18,7 @@
 #include "apps/manual.h"
 #include "apps/perplexity.h"
 #include "apps/pull.h"
+#include "apps/quantize.h"
 #include "apps/run.h"
 #include "apps/synth.h"
 #include "apps/tokenize.h"
@@ -35,6 +36,7 @@ void add_commands(CLI::App& app) {
   add_logits_command(app);
   add_perplexity_command(app);
   add_synth_command(app);
+  add_quantize_command(app);
   add_pull_command(app);
   add_devices_command(app);
   add_completions_command(app);
