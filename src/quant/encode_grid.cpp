@@ -136,19 +136,18 @@ GridSearch::GroupFit GridSearch::fit_group(size_t group) const {
       std::span(magnitudes_).subspan(group * spec_.group_weights, spec_.group_weights);
   const float largest = *std::max_element(magnitudes.begin(), magnitudes.end());
   if (!(largest > 0)) return {};
-  // The largest weight at up to twice the highest level, first coarsely, then around the best.
-  float scale = largest / spec_.highest_level;
+  // The largest weight near the highest level, or a little beyond it, or, where all weights are
+  // alike, at the lowest; then around the best of these.
   Scales scales{};
   for (size_t k = 0; k < scales.size(); ++k) {
-    scales[k] = scale * (0.44f + 0.09f * static_cast<float>(k));
+    scales[k] = largest / spec_.highest_level * (0.46f + 0.1f * static_cast<float>(k));
+  }
+  scales.back() = largest / spec_.lowest_level;
+  float scale = scales[least_of(group_costs(group, scales))];
+  for (size_t k = 0; k < scales.size(); ++k) {
+    scales[k] = scale * (0.88f + 0.035f * static_cast<float>(k));
   }
   scale = scales[least_of(group_costs(group, scales))];
-  for (size_t k = 0; k < 4; ++k) {
-    scales[k] = scale * (0.94f + 0.04f * static_cast<float>(k));
-  }
-  const auto four = std::span(scales).first<4>();
-  const Scales found = group_costs(group, four);
-  scale = four[least_of(std::span(found).first<4>())];
   return refit(group, scale);
 }
 

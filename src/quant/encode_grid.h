@@ -20,7 +20,8 @@ enum class GridSigns { kFree, kEven };  // kEven: of each eight weights an even 
 
 struct GridSpec {
   GridPoints grid;
-  float highest_level;   // of all points
+  float lowest_level;  // of all points
+  float highest_level;
   size_t group_weights;  // that share a scale: 16 or 32
   float unit;
   GridSigns signs;

@@ -105,13 +105,12 @@ void encode_grid(const GridSpec& spec, Block (*pack)(const GridBlock&),
   encode_blocks<Block>(weights, out, [&](Weights256 x) { return pack(search.encode(x)); });
 }
 
-constexpr float kHighestIq2 = kIq2Levels.values[2];
-
 }  // namespace
 
 void encode_iq2_xxs(std::span<const float> weights, std::span<std::byte> out) {
   encode_grid({.grid = points_of<iq2_xxs_grid>(),
-               .highest_level = kHighestIq2,
+               .lowest_level = kIq2Levels.values[0],
+               .highest_level = kIq2Levels.values[2],
                .group_weights = 32,
                .unit = 0.125f,
                .signs = GridSigns::kEven,
@@ -121,7 +120,8 @@ void encode_iq2_xxs(std::span<const float> weights, std::span<std::byte> out) {
 
 void encode_iq2_xs(std::span<const float> weights, std::span<std::byte> out) {
   encode_grid({.grid = points_of<iq2_xs_grid>(),
-               .highest_level = kHighestIq2,
+               .lowest_level = kIq2Levels.values[0],
+               .highest_level = kIq2Levels.values[2],
                .group_weights = 16,
                .unit = 0.125f,
                .signs = GridSigns::kEven,
@@ -131,7 +131,8 @@ void encode_iq2_xs(std::span<const float> weights, std::span<std::byte> out) {
 
 void encode_iq2_s(std::span<const float> weights, std::span<std::byte> out) {
   encode_grid({.grid = points_of<iq2_s_grid>(),
-               .highest_level = kHighestIq2,
+               .lowest_level = kIq2Levels.values[0],
+               .highest_level = kIq2Levels.values[2],
                .group_weights = 16,
                .unit = 0.125f,
                .signs = GridSigns::kFree,
@@ -141,6 +142,7 @@ void encode_iq2_s(std::span<const float> weights, std::span<std::byte> out) {
 
 void encode_iq3_xxs(std::span<const float> weights, std::span<std::byte> out) {
   encode_grid({.grid = points_of<iq3_xxs_grid>(),
+               .lowest_level = kIq3XxsLevels.values[0],
                .highest_level = kIq3XxsLevels.values[7],
                .group_weights = 32,
                .unit = 0.25f,
@@ -151,6 +153,7 @@ void encode_iq3_xxs(std::span<const float> weights, std::span<std::byte> out) {
 
 void encode_iq3_s(std::span<const float> weights, std::span<std::byte> out) {
   encode_grid({.grid = points_of<iq3_s_grid>(),
+               .lowest_level = kIq3SLevels.values[0],
                .highest_level = kIq3SLevels.values[7],
                .group_weights = 32,
                .unit = 1.0f,
