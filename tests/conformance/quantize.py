@@ -132,16 +132,19 @@ def bits(type_name):
     return 8 * size / block
 
 
+def cells(mine, other):
+    """Both plain errors, and the ratio of the weighted ones: what they lose may be nothing."""
+    ratio = f"{mine[1] / other[1]:.3f}" if other[1] > 0 else "-"
+    return f" {100 * mine[0]:.3g} % | {100 * other[0]:.3g} % | {ratio} |"
+
+
 def print_table(tables):
-    titles = "".join(f" {name} | llama.cpp | weighted |" for name in tables)
+    titles = "".join(f" {name} | llama.cpp | weighted, ratio |" for name in tables)
     print(f"| type | bits |{titles}")
     print("|---|---|" + "---|---|---|" * len(tables))
     for type_name in FILE_TYPES:
-        cells = ""
-        for rows in tables.values():
-            mine, other = rows[type_name]
-            cells += f" {100 * mine[0]:.3g} % | {100 * other[0]:.3g} % | {mine[1] / other[1]:.3f} |"
-        print(f"| {type_name} | {bits(type_name):.4g} |{cells}")
+        row = "".join(cells(*rows[type_name]) for rows in tables.values())
+        print(f"| {type_name} | {bits(type_name):.4g} |{row}")
 
 
 def main():

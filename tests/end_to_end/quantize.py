@@ -164,7 +164,7 @@ class Mixes(Quantize):
         types = {t["name"]: t for t in summary["tensors"]}
         self.assertEqual(types["blk.0.attn_q.weight"]["to"], "Q5_0")
         self.assertEqual(types["blk.0.attn_q.weight"]["instead_of"], "Q4_K")
-        self.assertEqual(types["token_embd.weight"]["to"], "Q8_0")
+        self.assertEqual(types["output.weight"]["to"], "Q8_0")
         self.assertGreater(summary["fallbacks"], 10)
         done = self.succeed("quantize", self.narrow, self.path("narrow-q4.gguf"), "Q4_K_M")
         self.assertIn("rows of 96 are no whole Q4_K blocks", done.err)
@@ -240,7 +240,7 @@ class Output(Quantize):
                                    "Q5_K_M")
             last = done.err.splitlines()[-1]
             self.assertEqual((done.code, done.out), (1, b""))
-            self.assertIn("error: tensor \"blk.1.ffn_up.weight\", weight 777: ", last)
+            self.assertIn("error: tensor 'blk.1.ffn_up.weight', weight 777: ", last)
             self.assertIn(words, last)
             self.assertEqual(self.leftovers("bad"), [])
 
