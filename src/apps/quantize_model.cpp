@@ -302,7 +302,7 @@ Result<QuantizePlan> plan_quantize(const gguf::File& file, const QuantizeOptions
   // The rules count layers; a file may have them in any order.
   std::vector<size_t> order(file.tensors().size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const int64_t layer_a = layer_of(names[a]);
     const int64_t layer_b = layer_of(names[b]);
     return layer_a != layer_b ? layer_a < layer_b : names[a] < names[b];
