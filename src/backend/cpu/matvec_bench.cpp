@@ -1,8 +1,10 @@
-// godwit_matvec_bench [filter [decode]]: every kernel of the table that this processor can run and
-// whose name contains `filter` (without one: all but the generic ones). Decode in GB/s of packed
-// weights over more rows than any cache holds, beside the read bandwidth measured in the same
-// rounds; prefill of 512 tokens in G multiply-adds/s unless `decode` is given. As many threads as
-// processors. Results are not verified here: godwit_backend_cpu_test does.
+// godwit_matvec_bench [filter [decode|cache]]: every kernel of the table that this processor can
+// run and whose name contains `filter` (without one: all but the generic ones). Decode in GB/s of
+// packed weights over more rows than any cache holds, beside the read bandwidth measured in the
+// same rounds; prefill of 512 tokens in G multiply-adds/s unless `decode` is given. As many threads
+// as processors. `cache` times one thread over 64 rows of 2048 out of the cache instead, which
+// other work on the machine disturbs less. Results are not verified here: godwit_backend_cpu_test
+// does.
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -188,6 +190,31 @@ double bench_prefill(const MatVecKernel& kernel, size_t rows, size_t cols, std::
   return best;
 }
 
+// GB/s of packed weights that one thread reads out of the cache, best of many runs; two tokens are
+// the two planes of one.
+void bench_cache(const MatVecKernel& kernel, std::byte* buffer) {
+  constexpr size_t kRows = 64;
+  constexpr size_t kCols = 2048;
+  fill_rows(kernel.type, kCols, buffer);
+  const auto bytes =
+      static_cast<double>(kRows * find_packing(kernel.type)->packed_row_bytes(kCols));
+  fmt::print("{:<18}", kernel.name);
+  for (const size_t n_tokens : {size_t{1}, size_t{2}, size_t{4}, size_t{8}}) {
+    const Input input(kernel.activation, n_tokens, kCols, kernel.isa);
+    std::vector<float> y;
+    const MatVecArgs args = args_of(buffer, kRows, kCols, input, n_tokens, y);
+    double best = 1e9;
+    for (int run = 0; run < 400; ++run) {
+      const double begin = seconds_now();
+      kernel.run(args);
+      best = std::min(best, seconds_now() - begin);
+    }
+    fmt::print(" | {} tokens {:6.2f} GB/s {:6.1f} Gmac/s", n_tokens, bytes / best * 1e-9,
+               static_cast<double>(kRows * kCols * n_tokens) / best * 1e-9);
+  }
+  fmt::print("\n");
+}
+
 void bench_kernel(const MatVecKernel& kernel, std::byte* buffer, bool prefill) {
   const Decode one = bench_decode(kernel, 1, buffer);
   const Decode four = bench_decode(kernel, 4, buffer);
@@ -207,7 +234,7 @@ void bench_kernel(const MatVecKernel& kernel, std::byte* buffer, bool prefill) {
 int run_bench(int argc, char** argv);
 int run_bench(int argc, char** argv) {
   const std::string_view filter = argc > 1 ? argv[1] : "";
-  const bool prefill = argc <= 2 || std::string_view(argv[2]) != "decode";
+  const std::string_view mode = argc > 2 ? argv[2] : "";
   std::byte* buffer = huge_buffer(kBufferBytes);
   std::memset(buffer, 1, kBufferBytes);
   fmt::print("{}, {} threads\n", processor_name(), thread_count());
@@ -215,7 +242,11 @@ int run_bench(int argc, char** argv) {
     if (kernel.isa > detected_isa()) continue;
     if (kernel.name.find(filter) == std::string_view::npos) continue;
     if (filter.empty() && kernel.isa == Isa::kGeneric) continue;
-    bench_kernel(kernel, buffer, prefill);
+    if (mode == "cache") {
+      bench_cache(kernel, buffer);
+    } else {
+      bench_kernel(kernel, buffer, mode != "decode");
+    }
   }
   return 0;
 }
