@@ -145,6 +145,23 @@ TEST(ChatBounds, LongTextsTakeStepsByTheirLength) {
   }
 }
 
+// A needle that nearly matches everywhere: what the search costs must not be the product of the
+// lengths, which would take hours here.
+TEST(ChatBounds, LongNeedlesTakeStepsByTheirLength) {
+  for (const char* search :
+       {"n in x", "x.find(n)", "x.rfind(n)", "x.count(n)", "x.split(n)", "x.rsplit(n)",
+        "x.partition(n)", "x.rpartition(n)", "x.replace(n, 'y')", "x|replace(n, 'y')",
+        "x.startswith((n,) * 999)", "x.endswith((n,) * 999)", "x.removeprefix(n)",
+        "x.removesuffix(n)", "x is in (n + x)"}) {
+    const std::string out = rendered(
+        "{% set x = 'a' * 1000000 %}{% set n = 'a' * 500000 ~ 'b' %}"
+        "{% for i in range(100000) %}{% set y = " +
+            std::string(search) + " %}{% endfor %}",
+        kNoMessages);
+    EXPECT_NE(out.find("more than"), std::string::npos) << search << ": " << out.substr(0, 200);
+  }
+}
+
 TEST(ChatBounds, NamespacesThatHoldThemselvesAreFreed) {
   // The leak checker of the sanitizer builds looks at this.
   EXPECT_EQ(rendered("{% set n = namespace() %}{% set n.me = n %}{% set n.list = [n, [n]] %}"

@@ -198,7 +198,7 @@ Value striptags(Runtime& runtime, const Value& input, const Arguments& arguments
   const Text text = to_text(budget, input);
   budget.scan(text.size());
   const std::vector<Text> words =
-      split(budget, without_tags(budget, text), nullptr, SplitFrom::kLeft, -1);
+      split(budget, without_tags(budget, text), nullptr, SearchFrom::kLeft, -1);
   return without_references(budget, join(budget, Text(" "), words));
 }
 

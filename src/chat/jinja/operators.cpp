@@ -5,6 +5,7 @@
 
 #include "chat/jinja/object.h"
 #include "chat/jinja/printing.h"
+#include "chat/jinja/text_search.h"
 #include "chat/jinja/unicode.h"
 
 namespace godwit::chat::jinja {
@@ -55,8 +56,7 @@ bool contains_text(Budget& budget, const Text& text, const Value& item) {
   if (!part) {
     raise("'in <string>' requires string as left operand, not {}", type_name(item));
   }
-  budget.scan(text.size() + part->size());
-  return text.view().find(part->view()) != std::string_view::npos;
+  return find_text(budget, text.view(), part->view(), SearchFrom::kLeft) != TextSearch::kNone;
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ std::vector<KeyRule> sort_rules(Runtime& runtime, const Parameters& p) {
   }
   std::vector<KeyRule> rules;
   const Text comma(",");
-  for (const Text& part : split(runtime.budget, *text, &comma, SplitFrom::kLeft, -1)) {
+  for (const Text& part : split(runtime.budget, *text, &comma, SearchFrom::kLeft, -1)) {
     rules.push_back({AttributePath(part), p.flag(1), Value()});
   }
   return rules;

@@ -145,7 +145,7 @@ Value truncate(Runtime& runtime, const Value& input, const Arguments& arguments)
   Text kept = substring(budget, text, 0, cut);
   if (!p.flag(1)) {
     const Text space(" ");
-    kept = split(budget, kept, &space, SplitFrom::kRight, 1).front();
+    kept = split(budget, kept, &space, SearchFrom::kRight, 1).front();
   }
   return concatenate(budget, kept, end);
 }

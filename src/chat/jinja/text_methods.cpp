@@ -33,7 +33,7 @@ Value stripped(Runtime& runtime, const Text& self, const Arguments& arguments) {
   return strip(runtime.budget, self, side, p.is_absent(0) ? nullptr : &p.text(0));
 }
 
-template <SplitFrom from>
+template <SearchFrom from>
 Value split_method(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("split", arguments, {"sep", "maxsplit"}, 0);
   return list_of(runtime.budget, split(runtime.budget, self, p.is_absent(0) ? nullptr : &p.text(0),
@@ -46,15 +46,15 @@ Value splitlines(Runtime& runtime, const Text& self, const Arguments& arguments)
                  split_lines(runtime.budget, self, p.flag(0) ? LineEnds::kKeep : LineEnds::kDrop));
 }
 
-template <SplitFrom from>
+template <SearchFrom from>
 Value partition(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("partition", arguments, {""}, 1);
   const std::vector<Text> parts = split(runtime.budget, self, &p.text(0), from, 1);
   if (parts.size() == 2) {
     return tuple_of(runtime.budget, {parts[0], p.text(0), parts[1]});
   }
-  return from == SplitFrom::kLeft ? tuple_of(runtime.budget, {self, Text(), Text()})
-                                  : tuple_of(runtime.budget, {Text(), Text(), self});
+  return from == SearchFrom::kLeft ? tuple_of(runtime.budget, {self, Text(), Text()})
+                                   : tuple_of(runtime.budget, {Text(), Text(), self});
 }
 
 // The part of a text that the optional start and end arguments name, in bytes.
@@ -84,14 +84,14 @@ Part part_of(Runtime& runtime, const Text& self, const Parameters& p) {
 }
 
 enum class Absent { kMinusOne, kError };
-template <SplitFrom from, Absent absent>
+template <SearchFrom from, Absent absent>
 Value find_method(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("find", arguments, {"", "", ""}, 1);
   const Part part = part_of(runtime, self, p);
   const std::string_view inside = self.view().substr(part.begin, part.end - part.begin);
   const std::string_view wanted = p.text(0).view();
-  const std::size_t found = from == SplitFrom::kLeft ? inside.find(wanted) : inside.rfind(wanted);
-  if (part.inside && found != std::string_view::npos) {
+  const std::size_t found = find_text(runtime.budget, inside, wanted, from);
+  if (part.inside && found != TextSearch::kNone) {
     return static_cast<std::int64_t>(self.index_of(part.begin + found));
   }
   if (absent == Absent::kError) {
@@ -103,7 +103,7 @@ Value find_method(Runtime& runtime, const Text& self, const Arguments& arguments
 Value count(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("count", arguments, {"", "", ""}, 1);
   const Part part = part_of(runtime, self, p);
-  std::string_view inside = self.view().substr(part.begin, part.end - part.begin);
+  const std::string_view inside = self.view().substr(part.begin, part.end - part.begin);
   const std::string_view wanted = p.text(0).view();
   if (!part.inside) {
     return std::int64_t{0};
@@ -112,10 +112,8 @@ Value count(Runtime& runtime, const Text& self, const Arguments& arguments) {
     return static_cast<std::int64_t>(Text(inside).length()) + 1;
   }
   std::int64_t n = 0;
-  for (std::size_t at = inside.find(wanted); at != std::string_view::npos;
-       at = inside.find(wanted, at + wanted.size())) {
-    ++n;
-  }
+  TextSearch search(runtime.budget, inside, wanted, SearchFrom::kLeft);
+  while (search.next() != TextSearch::kNone) ++n;
   return n;
 }
 
@@ -131,6 +129,7 @@ Value has_affix(Runtime& runtime, const Text& self, const Arguments& arguments) 
       raise("{} first arg must be str or a tuple of str, not {}",
             which == End::kStart ? "startswith" : "endswith", type_name(affix));
     }
+    runtime.budget.scan(std::min(inside.size(), text->size()));
     return part.inside && (which == End::kStart ? inside.starts_with(text->view())
                                                 : inside.ends_with(text->view()));
   };
@@ -144,6 +143,7 @@ Value has_affix(Runtime& runtime, const Text& self, const Arguments& arguments) 
 Value removeprefix(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("removeprefix", arguments, {""}, 1);
   const std::string_view prefix = p.text(0).view();
+  runtime.budget.scan(prefix.size());
   return self.view().starts_with(prefix)
              ? substring(runtime.budget, self, prefix.size(), self.size())
              : self;
@@ -152,6 +152,7 @@ Value removeprefix(Runtime& runtime, const Text& self, const Arguments& argument
 Value removesuffix(Runtime& runtime, const Text& self, const Arguments& arguments) {
   const Parameters p("removesuffix", arguments, {""}, 1);
   const std::string_view suffix = p.text(0).view();
+  runtime.budget.scan(suffix.size());
   return self.view().ends_with(suffix)
              ? substring(runtime.budget, self, 0, self.size() - suffix.size())
              : self;
@@ -262,9 +263,9 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {"count", count},
     {"endswith", has_affix<End::kEnd>},
     {"expandtabs", expandtabs},
-    {"find", find_method<SplitFrom::kLeft, Absent::kMinusOne>},
+    {"find", find_method<SearchFrom::kLeft, Absent::kMinusOne>},
     {"format", format_method},
-    {"index", find_method<SplitFrom::kLeft, Absent::kError>},
+    {"index", find_method<SearchFrom::kLeft, Absent::kError>},
     {"isalnum", all_are<is_alphanumeric>},
     {"isalpha", all_are<is_alpha>},
     {"isascii", isascii},
@@ -278,17 +279,17 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {"ljust", justified<Align::kLeft>},
     {"lower", cased<Case::kLower>},
     {"lstrip", stripped<Side::kLeft>},
-    {"partition", partition<SplitFrom::kLeft>},
+    {"partition", partition<SearchFrom::kLeft>},
     {"removeprefix", removeprefix},
     {"removesuffix", removesuffix},
     {"replace", replace_method},
-    {"rfind", find_method<SplitFrom::kRight, Absent::kMinusOne>},
-    {"rindex", find_method<SplitFrom::kRight, Absent::kError>},
+    {"rfind", find_method<SearchFrom::kRight, Absent::kMinusOne>},
+    {"rindex", find_method<SearchFrom::kRight, Absent::kError>},
     {"rjust", justified<Align::kRight>},
-    {"rpartition", partition<SplitFrom::kRight>},
-    {"rsplit", split_method<SplitFrom::kRight>},
+    {"rpartition", partition<SearchFrom::kRight>},
+    {"rsplit", split_method<SearchFrom::kRight>},
     {"rstrip", stripped<Side::kRight>},
-    {"split", split_method<SplitFrom::kLeft>},
+    {"split", split_method<SearchFrom::kLeft>},
     {"splitlines", splitlines},
     {"startswith", has_affix<End::kStart>},
     {"strip", stripped<Side::kBoth>},

@@ -99,9 +99,10 @@ std::vector<Text> split_at(Budget& budget, const Text& text, std::string_view se
                            std::int64_t limit) {
   std::vector<Text> out;
   std::size_t begin = 0;
+  TextSearch search(budget, text.view(), separator, SearchFrom::kLeft);
   while (limit < 0 || out.size() < static_cast<std::size_t>(limit)) {
-    const std::size_t cut = text.view().find(separator, begin);
-    if (cut == std::string_view::npos) {
+    const std::size_t cut = search.next();
+    if (cut == TextSearch::kNone) {
       break;
     }
     budget.allocate(sizeof(Text));
@@ -116,9 +117,10 @@ std::vector<Text> rsplit_at(Budget& budget, const Text& text, std::string_view s
                             std::int64_t limit) {
   std::vector<Text> out;
   std::size_t end = text.size();
+  TextSearch search(budget, text.view(), separator, SearchFrom::kRight);
   while (limit < 0 || out.size() < static_cast<std::size_t>(limit)) {
-    const std::size_t cut = text.view().substr(0, end).rfind(separator);
-    if (cut == std::string_view::npos) {
+    const std::size_t cut = search.next();
+    if (cut == TextSearch::kNone) {
       break;
     }
     budget.allocate(sizeof(Text));
@@ -168,6 +170,7 @@ Text strip(Budget& budget, const Text& text, Side side, const Text* characters) 
   std::string_view rest = text.view();
   while (side != Side::kRight && !rest.empty() && strips(decode_utf8(rest).value)) {
     rest.remove_prefix(static_cast<std::size_t>(decode_utf8(rest).length));
+    budget.step();
   }
   while (side != Side::kLeft && !rest.empty()) {
     const std::size_t last = last_code_point(rest);
@@ -175,9 +178,9 @@ Text strip(Budget& budget, const Text& text, Side side, const Text* characters) 
       break;
     }
     rest = rest.substr(0, last);
+    budget.step();
   }
   const auto begin = static_cast<std::size_t>(rest.data() - text.view().data());
-  budget.step(1 + (text.size() - rest.size()) / 4);
   return substring(budget, text, begin, begin + rest.size());
 }
 
@@ -185,6 +188,7 @@ Text replace(Budget& budget, const Text& text, const Text& old, const Text& with
              std::int64_t count) {
   budget.scan(text.size());
   TextBuilder out(budget);
+  TextSearch search(budget, text.view(), old.view(), SearchFrom::kLeft);
   std::size_t from = 0;
   for (std::int64_t done = 0; count < 0 || done < count; ++done) {
     budget.step();
@@ -198,8 +202,8 @@ Text replace(Budget& budget, const Text& text, const Text& old, const Text& with
       from += static_cast<std::size_t>(decoded.length);
       continue;
     }
-    const std::size_t found = text.view().find(old.view(), from);
-    if (found == std::string_view::npos) {
+    const std::size_t found = search.next();
+    if (found == TextSearch::kNone) {
       break;
     }
     out.append(text, from, found);
@@ -210,18 +214,18 @@ Text replace(Budget& budget, const Text& text, const Text& old, const Text& with
   return out.finish();
 }
 
-std::vector<Text> split(Budget& budget, const Text& text, const Text* separator, SplitFrom from,
+std::vector<Text> split(Budget& budget, const Text& text, const Text* separator, SearchFrom from,
                         std::int64_t limit) {
   budget.scan(text.size());
   if (!separator) {
-    return from == SplitFrom::kLeft ? split_at_space(budget, text, limit)
-                                    : rsplit_at_space(budget, text, limit);
+    return from == SearchFrom::kLeft ? split_at_space(budget, text, limit)
+                                     : rsplit_at_space(budget, text, limit);
   }
   if (separator->empty()) {
     raise("empty separator");
   }
-  return from == SplitFrom::kLeft ? split_at(budget, text, separator->view(), limit)
-                                  : rsplit_at(budget, text, separator->view(), limit);
+  return from == SearchFrom::kLeft ? split_at(budget, text, separator->view(), limit)
+                                   : rsplit_at(budget, text, separator->view(), limit);
 }
 
 std::vector<Text> split_lines(Budget& budget, const Text& text, LineEnds ends) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "chat/jinja/text.h"
+#include "chat/jinja/text_search.h"
 
 namespace godwit::chat::jinja {
 
@@ -19,8 +20,7 @@ Text replace(Budget& budget, const Text& text, const Text& old, const Text& with
 
 // str.split and str.rsplit. No separator: at runs of white space. At most `limit` cuts; negative:
 // all. Fails for an empty separator.
-enum class SplitFrom { kLeft, kRight };
-std::vector<Text> split(Budget& budget, const Text& text, const Text* separator, SplitFrom from,
+std::vector<Text> split(Budget& budget, const Text& text, const Text* separator, SearchFrom from,
                         std::int64_t limit);
 enum class LineEnds { kDrop, kKeep };
 std::vector<Text> split_lines(Budget& budget, const Text& text, LineEnds ends);

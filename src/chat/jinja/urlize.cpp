@@ -283,7 +283,7 @@ Text rel_words(Budget& budget, const Parameters& p) {
   std::set<std::string, std::less<>> words = {"noopener"};
   if (p.flag(1)) words.insert("nofollow");
   if (!p.is_absent(3)) {
-    for (const Text& word : split(budget, p.text(3), nullptr, SplitFrom::kLeft, -1)) {
+    for (const Text& word : split(budget, p.text(3), nullptr, SearchFrom::kLeft, -1)) {
       words.emplace(word.view());
     }
   }
