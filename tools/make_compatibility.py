@@ -30,7 +30,8 @@ cpu backend, lies within its derived bound of the double-precision reference
 (`StepsOfTypeAndArchitecture.LieWithinTheirBoundsOnTheCpu`). *decoded*: bit for bit as the `gguf`
 package, or llama.cpp where that lacks the type (`EveryFormat.DecodesTheFixtureBitForBit`,
 `tests/conformance/quant_fixture.py`). *kernels*: g portable, 2 AVX2, 5 AVX-512 VNNI, all giving the
-same bits (`MatVec.MatchesDoubleAndReferenceOverShapes`). *encoded*: `godwit quantize` writes it.
+same bits (`MatVec.MatchesDoubleAndReferenceOverShapes`). *encoded*: `godwit quantize` writes it
+(`Encoders.StayWithinTheErrorOfTheirType`, `tests/conformance/quantize.py`).
 """
 
 
@@ -52,7 +53,7 @@ def type_table(tests):
     pairs = parameters(tests, "StepsOfTypeAndArchitecture.LieWithinTheirBoundsOnTheCpu")
     decoded = parameters(tests, "EveryFormat.DecodesTheFixtureBitForBit")
     kernels = parameters(tests, "MatVec.MatchesDoubleAndReferenceOverShapes")
-    encoded = parameters(tests, "EveryEncoder.StaysWithinItsErrorBound")
+    encoded = parameters(tests, "Encoders.StayWithinTheErrorOfTheirType")
     architectures = sorted({pair.rsplit("_", 1)[1] for pair in pairs})
     rows = [["type", "decoded", "kernels", "encoded", *architectures]]
     for name in decoded:
