@@ -1,0 +1,42 @@
+#include "experts/statistics.h"
+
+#include <fmt/format.h>
+
+namespace godwit::experts {
+
+LayerStatistics& LayerStatistics::operator+=(const LayerStatistics& other) {
+  hits += other.hits;
+  misses += other.misses;
+  bytes_read += other.bytes_read;
+  stall_us += other.stall_us;
+  failed_reads += other.failed_reads;
+  prefetches += other.prefetches;
+  prefetch_hits += other.prefetch_hits;
+  prefetch_late += other.prefetch_late;
+  prefetch_cancelled += other.prefetch_cancelled;
+  prefetch_wasted += other.prefetch_wasted;
+  return *this;
+}
+
+LayerStatistics Statistics::total() const {
+  LayerStatistics sum;
+  for (const LayerStatistics& layer : layers) sum += layer;
+  return sum;
+}
+
+std::string describe(const LayerStatistics& s) {
+  const uint64_t asked = s.hits + s.misses;
+  const double share =
+      asked == 0 ? 0.0 : 100.0 * static_cast<double>(s.hits) / static_cast<double>(asked);
+  std::string text = fmt::format(
+      "hits {:.1f} % ({} of {}), {:.1f} MiB read, stalled {:.1f} ms", share, s.hits, asked,
+      static_cast<double>(s.bytes_read) / (1 << 20), static_cast<double>(s.stall_us) / 1e3);
+  if (s.prefetches > 0) {
+    text += fmt::format(", prefetched {}: {} used, {} late, {} cancelled, {} unused", s.prefetches,
+                        s.prefetch_hits, s.prefetch_late, s.prefetch_cancelled, s.prefetch_wasted);
+  }
+  if (s.failed_reads > 0) text += fmt::format(", {} reads failed", s.failed_reads);
+  return text;
+}
+
+}  // namespace godwit::experts

@@ -1,0 +1,150 @@
+// A small model file with experts, for the tests of this room: random bytes, any mixture of types,
+// one file or one shard per layer; and memory for slots with a packer that copies. Not used by the
+// program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "experts/source.h"
+#include "experts/store.h"
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "testing/temporary_folder.h"
+
+namespace godwit::experts {
+
+struct TestLayer {
+  uint32_t n_experts = 0;
+  std::array<TensorType, kParts> types{};  // gate, up, down
+};
+
+enum class TestShards : uint8_t { kOneFile, kOnePerLayer };
+
+class TestModel {
+ public:
+  TestModel(std::vector<TestLayer> layers, TestShards shards) : layers_(std::move(layers)) {
+    const size_t n_files = shards == TestShards::kOneFile ? 1 : layers_.size();
+    for (size_t i = 0; i < n_files; ++i) write_file(i, n_files);
+    auto opened = gguf::File::open(path(0, n_files));
+    EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().message);
+    file_ = std::make_unique<gguf::File>(*std::move(opened));
+    auto source = ExpertSource::create(*file_, tensors());
+    EXPECT_TRUE(source.has_value()) << (source ? "" : source.error().message);
+    source_ = std::make_unique<ExpertSource>(*std::move(source));
+  }
+
+  [[nodiscard]] const ExpertSource& source() const { return *source_; }
+  [[nodiscard]] const gguf::File& file() const { return *file_; }
+
+  [[nodiscard]] std::vector<LayerTensors> tensors() const {
+    std::vector<LayerTensors> found(layers_.size());
+    for (size_t layer = 0; layer < layers_.size(); ++layer) {
+      for (size_t part = 0; part < kParts; ++part) {
+        found[layer].parts[part] = file_->find_tensor(name(layer, part));
+      }
+    }
+    return found;
+  }
+
+  // The packed form of the tests is the file's bytes, one part after the other.
+  [[nodiscard]] std::vector<LayerSize> sizes() const {
+    std::vector<LayerSize> all;
+    for (uint32_t layer = 0; layer < source_->n_layers(); ++layer) {
+      all.push_back({source_->n_experts(layer), source_->file_bytes(layer)});
+    }
+    return all;
+  }
+
+ private:
+  static constexpr uint64_t kCols = 256;
+  static constexpr uint64_t kRows = 24;
+
+  static std::string name(size_t layer, size_t part) {
+    constexpr std::array<const char*, kParts> kNames = {"gate", "up", "down"};
+    return fmt::format("blk.{}.ffn_{}_exps.weight", layer, kNames[part]);
+  }
+  [[nodiscard]] std::filesystem::path path(size_t i, size_t n_files) const {
+    if (n_files == 1) return folder_.file("model.gguf");
+    return folder_.file(fmt::format("model-{:05}-of-{:05}.gguf", i + 1, n_files));
+  }
+
+  void write_file(size_t index, size_t n_files) {
+    std::vector<gguf::TensorSpec> specs;
+    for (size_t layer = 0; layer < layers_.size(); ++layer) {
+      if (n_files > 1 && layer != index) continue;
+      for (size_t part = 0; part < kParts && layers_[layer].n_experts > 0; ++part) {
+        specs.push_back({name(layer, part),
+                         layers_[layer].types[part],
+                         {kCols, kRows, layers_[layer].n_experts}});
+      }
+    }
+    std::vector<gguf::KeyValue> metadata;
+    if (n_files > 1) {
+      metadata.push_back(gguf::make_uint("split.no", static_cast<uint32_t>(index)));
+      metadata.push_back(gguf::make_uint("split.count", static_cast<uint32_t>(n_files)));
+      metadata.push_back(
+          gguf::make_uint("split.tensors.count", static_cast<uint32_t>(layers_.size() * kParts)));
+    }
+    auto writer = gguf::Writer::create(path(index, n_files), metadata, specs);
+    ASSERT_TRUE(writer.has_value());
+    for (const gguf::TensorSpec& spec : specs) {
+      std::vector<std::byte> bytes(row_bytes(spec.type, kCols) * kRows * spec.dims[2]);
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_.bits());
+      ASSERT_TRUE(writer->append(bytes).has_value());
+    }
+    ASSERT_TRUE(writer->finish().has_value());
+  }
+
+  testing::TemporaryFolder folder_;
+  std::vector<TestLayer> layers_;
+  RandomStream random_{7};
+  std::unique_ptr<gguf::File> file_;
+  std::unique_ptr<ExpertSource> source_;
+};
+
+// What a backend lends: memory for the plan's slots.
+class TestMemory {
+ public:
+  explicit TestMemory(const SlotPlan& plan) : bytes_(plan.bytes) {}
+
+  [[nodiscard]] PackFunction packer() {
+    return [this](const PackRequest& request) -> Status {
+      std::span<std::byte> slot =
+          std::span(bytes_).subspan(request.slot.offset, request.slot.bytes);
+      for (const std::span<const std::byte> part : request.parts) {
+        if (part.size() > slot.size()) return fail("the slot is too small");
+        std::ranges::copy(part, slot.begin());
+        slot = slot.subspan(part.size());
+      }
+      return {};
+    };
+  }
+
+  // Whether the slot holds exactly this expert.
+  [[nodiscard]] bool holds(const Resident& resident, const ExpertBytes& expected) const {
+    std::span<const std::byte> slot =
+        std::span(bytes_).subspan(resident.slot.offset, resident.slot.bytes);
+    for (const std::span<const std::byte> part : expected) {
+      if (part.size() > slot.size()) return false;
+      if (!std::ranges::equal(slot.first(part.size()), part)) return false;
+      slot = slot.subspan(part.size());
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace godwit::experts
