@@ -11,8 +11,6 @@ described in README.md beside them. The conversion follows what llama.cpp expect
 `tests/conformance/fixture_peers.py` compares llama.cpp's own logits with the ones stored here.
 """
 import math
-import pathlib
-import struct
 import sys
 
 import gguf
@@ -20,29 +18,14 @@ import numpy as np
 import torch
 import transformers
 
+from tiny_models import (COMMON, N_VOCAB, finish_file, fixture_directory, rope, write_logits,
+                         write_vocabulary)
+
 N_TOKENS = 56
-MERGES = ["Ġ t", "h e", "i n", "Ġt he", "Ġ a", "e r", "o n"]
-SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-
-
-def byte_alphabet():
-    """The printable stand-in of each byte in a byte-level BPE vocabulary, in GPT-2's order."""
-    plain = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    shifted = [b for b in range(256) if b not in plain]
-    return [chr(b) for b in plain] + [chr(256 + i) for i in range(len(shifted))]
-
-
-TOKENS = byte_alphabet() + [m.replace(" ", "") for m in MERGES] + SPECIALS
-N_VOCAB = len(TOKENS)
-
 # The common shape of the first models, which are F32 throughout, and of the later ones, whose
 # matrices are rounded to F16: as many features in half the bytes.
 LARGER = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2)
 SMALLER = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3)
-
-
-def rope(rope_type="default", theta=10000.0, **rest):
-    return dict(rope_type=rope_type, rope_theta=theta, **rest)
 
 
 def wavy(low, high, n=4):
@@ -118,10 +101,8 @@ PAIRED = ("llama", "mistral3", "granite", "smollm3")
 
 def make_model(family, differences):
     settings = dict(
-        vocab_size=N_VOCAB, num_attention_heads=4, num_key_value_heads=2,
-        max_position_embeddings=64, rms_norm_eps=1e-5, attn_implementation="eager",
-        use_cache=False, pad_token_id=None, bos_token_id=TOKENS.index("<|im_start|>"),
-        eos_token_id=TOKENS.index("<|im_end|>"), rope_parameters=rope())
+        COMMON, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+        rms_norm_eps=1e-5, rope_parameters=rope())
     settings.update(differences)
     config = "Gemma3Text" if family == "Gemma3" else family
     model = getattr(transformers, family + "ForCausalLM")(
@@ -208,18 +189,6 @@ def write_windows_and_scales(writer, architecture, config):
         writer.add_logit_scale(config.logits_scaling)
 
 
-def write_vocabulary(writer, architecture, config):
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2" if architecture.startswith("qwen") else "gpt-2")
-    writer.add_token_list(TOKENS)
-    control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
-    writer.add_token_types([control if t in SPECIALS else normal for t in TOKENS])
-    writer.add_token_merges(MERGES)
-    writer.add_bos_token_id(config.bos_token_id)
-    writer.add_eos_token_id(config.eos_token_id)
-    writer.add_add_bos_token(False)
-
-
 def write_metadata(writer, architecture, config, head_dim):
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_context_length(config.max_position_embeddings)
@@ -299,16 +268,11 @@ def write_model(path, architecture, model):
     writer.add_name(path.stem.replace("phi3", "phi"))
     write_metadata(writer, architecture, config, head_dim)
     write_tensors(writer, architecture, model, head_dim)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish_file(writer)
 
 
 def main(arguments):
-    default = pathlib.Path(__file__).resolve().parents[1] / "tests/fixtures/transformers"
-    directory = pathlib.Path(arguments[0]) if arguments else default
-    directory.mkdir(parents=True, exist_ok=True)
+    directory = fixture_directory(arguments, "transformers")
     for seed, (name, (architecture, family, differences)) in enumerate(MODELS.items(), 1):
         torch.manual_seed(seed)
         model = make_model(family, differences)
@@ -316,10 +280,7 @@ def main(arguments):
         with torch.no_grad():
             logits = model(tokens[None]).logits[0].float().numpy()
         write_model(directory / f"{name}.gguf", architecture, model)
-        with open(directory / f"{name}.logits", "wb") as file:
-            file.write(struct.pack("<II", N_TOKENS, N_VOCAB))
-            file.write(tokens.numpy().astype("<i4").tobytes())
-            file.write(logits.astype("<f4").tobytes())
+        write_logits(directory / f"{name}.logits", tokens, logits)
         print(f"{name}: logits {logits.min():.2f} .. {logits.max():.2f}, "
               f"standard deviation {logits.std():.2f}")
 
