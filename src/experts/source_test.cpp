@@ -5,17 +5,21 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "experts/test_model.h"
+#include "testing/expert_model.h"
 
 namespace godwit::experts {
 namespace {
 
-constexpr TestLayer kMixed = {6, {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16}};
-constexpr TestLayer kPlain = {4, {TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kQ4_0}};
-constexpr TestLayer kDense = {};
+using testing::ExpertLayer;
+using testing::ExpertModel;
+using testing::ExpertShards;
+
+constexpr ExpertLayer kMixed = {6, {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16}};
+constexpr ExpertLayer kPlain = {4, {TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kQ4_0}};
+constexpr ExpertLayer kDense = {};
 
 TEST(ExpertSource, SlicesLieInTheirTensorsOneAfterTheOther) {
-  const TestModel model({kMixed, kDense, kPlain}, TestShards::kOneFile);
+  const ExpertModel model({kMixed, kDense, kPlain}, ExpertShards::kOneFile);
   const ExpertSource& source = model.source();
   EXPECT_EQ(source.n_layers(), 3u);
   EXPECT_EQ(source.n_experts(0), 6u);
@@ -40,7 +44,7 @@ TEST(ExpertSource, SlicesLieInTheirTensorsOneAfterTheOther) {
 }
 
 TEST(ExpertSource, KnowsTheShardOfEachTensor) {
-  const TestModel model({kPlain, kMixed}, TestShards::kOnePerLayer);
+  const ExpertModel model({kPlain, kMixed}, ExpertShards::kOnePerLayer);
   const ExpertSource& source = model.source();
   ASSERT_EQ(source.shards().size(), 2u);
   EXPECT_EQ(source.slice({0, 1}, Part::kUp).shard, 0u);
@@ -53,7 +57,7 @@ TEST(ExpertSource, KnowsTheShardOfEachTensor) {
 }
 
 TEST(ExpertSource, RefusesTensorsThatAreNoExperts) {
-  const TestModel model({kMixed, kPlain}, TestShards::kOneFile);
+  const ExpertModel model({kMixed, kPlain}, ExpertShards::kOneFile);
   const std::vector<LayerTensors> right = model.tensors();
 
   gguf::Tensor flat = *right[0].parts[0];
@@ -87,7 +91,7 @@ TEST(ExpertSource, RefusesTensorsThatAreNoExperts) {
 }
 
 TEST(ExpertSource, RefusesAFileThatHasBecomeShorter) {
-  const TestModel model({kPlain}, TestShards::kOneFile);
+  const ExpertModel model({kPlain}, ExpertShards::kOneFile);
   const std::filesystem::path path = model.file().path();
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   const auto refused = ExpertSource::create(model.file(), model.tensors());

@@ -4,81 +4,32 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <set>
 #include <thread>
 
 #include "base/random.h"
-#include "experts/test_model.h"
-#include "experts/test_reads.h"
+#include "testing/expert_model.h"
+#include "testing/expert_reads.h"
+#include "testing/expert_store.h"
 
 namespace godwit::experts {
 namespace {
 
-constexpr TestLayer kLarge = {16, {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16}};
-constexpr TestLayer kSmall = {12, {TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kQ4_0}};
-constexpr TestLayer kDense = {};
+using testing::ExpertLayer;
+using testing::ExpertModel;
+using testing::ExpertShards;
+using testing::plan_with;
+using testing::ReadGate;
+using testing::TestStore;
 
-// A plan with this many slots for each class, which a budget in MiB is too coarse for.
-SlotPlan plan_with(const TestModel& model, uint32_t n_slots) {
-  SlotPlan plan = *plan_slots(model.sizes(), {CacheKind::kFull, 0}, 1);
-  plan.kind = CacheKind::kBudget;
-  plan.bytes = 0;
-  for (SlotClass& c : plan.classes) {
-    c.n_slots = std::min(c.n_experts, n_slots);
-    c.offset = plan.bytes;
-    plan.bytes += c.slot_bytes * c.n_slots;
-  }
-  return plan;
-}
-
-struct TestStore {
-  TestStore(const TestModel& model_in, const SlotPlan& plan, StoreOptions options)
-      : model(model_in), memory(plan) {
-    auto made = ExpertStore::create(model.source(), plan, memory.packer(), std::move(options));
-    EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
-    store = std::make_unique<ExpertStore>(*std::move(made));
-  }
-
-  // Takes all experts of the lease and compares each; "" or what is wrong.
-  std::string drain(Lease& lease, uint32_t layer, std::span<const uint32_t> experts) const {
-    std::set<size_t> seen;
-    while (true) {
-      const auto ready = lease.next();
-      if (!ready) return ready.error().message;
-      if (!*ready) break;
-      seen.insert((*ready)->index);
-      if (!holds(**ready, layer, experts)) return "a slot holds something else";
-    }
-    return seen.size() == experts.size() ? "" : "not every expert came";
-  }
-  std::string use(uint32_t layer, std::span<const uint32_t> experts) const {
-    auto lease = store->acquire(layer, experts);
-    if (!lease) return lease.error().message;
-    return drain(*lease, layer, experts);
-  }
-  std::string use(uint32_t layer, std::initializer_list<uint32_t> experts) const {
-    return use(layer, std::span(experts.begin(), experts.size()));
-  }
-  Result<Lease> acquire(uint32_t layer, std::initializer_list<uint32_t> experts) const {
-    return store->acquire(layer, std::span(experts.begin(), experts.size()));
-  }
-  void hint(uint32_t layer, std::initializer_list<uint32_t> experts) const {
-    store->hint(layer, std::span(experts.begin(), experts.size()));
-  }
-  [[nodiscard]] bool holds(const Resident& resident, uint32_t layer,
-                           std::span<const uint32_t> experts) const {
-    return memory.holds(resident, model.source().mapped({layer, experts[resident.index]}));
-  }
-  [[nodiscard]] LayerStatistics total() const { return store->statistics().total(); }
-
-  const TestModel& model;
-  TestMemory memory;
-  std::unique_ptr<ExpertStore> store;
-};
+constexpr ExpertLayer kLarge = {16, {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kF16}};
+constexpr ExpertLayer kSmall = {12, {TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kQ4_0}};
+constexpr ExpertLayer kDense = {};
 
 TEST(ExpertStore, DeliversEveryExpertWithItsBytes) {
-  for (const TestShards shards : {TestShards::kOneFile, TestShards::kOnePerLayer}) {
-    const TestModel model({kLarge, kSmall, kLarge}, shards);
+  for (const ExpertShards shards : {ExpertShards::kOneFile, ExpertShards::kOnePerLayer}) {
+    const ExpertModel model({kLarge, kSmall, kLarge}, shards);
     for (const ReadMode mode : {ReadMode::kDirect, ReadMode::kBuffered}) {
       const TestStore store(model, plan_with(model, 5),
                             {.n_read_threads = 3, .read_mode = mode, .read = {}});
@@ -93,7 +44,7 @@ TEST(ExpertStore, DeliversEveryExpertWithItsBytes) {
 }
 
 TEST(ExpertStore, FullReadsEachExpertOnce) {
-  const TestModel model({kLarge, kDense, kSmall}, TestShards::kOneFile);
+  const ExpertModel model({kLarge, kDense, kSmall}, ExpertShards::kOneFile);
   const SlotPlan plan = *plan_slots(model.sizes(), {CacheKind::kFull, 0}, 1);
   const TestStore store(model, plan, {});
   ASSERT_TRUE(store.store->preload().has_value());
@@ -106,7 +57,7 @@ TEST(ExpertStore, FullReadsEachExpertOnce) {
 }
 
 TEST(ExpertStore, MappedGivesTheFilesOwnBytes) {
-  const TestModel model({kLarge, kSmall}, TestShards::kOnePerLayer);
+  const ExpertModel model({kLarge, kSmall}, ExpertShards::kOnePerLayer);
   const SlotPlan plan = *plan_slots(model.sizes(), {CacheKind::kMapped, 0}, 4);
   auto store = ExpertStore::create(model.source(), plan, {}, {});
   ASSERT_TRUE(store.has_value());
@@ -127,7 +78,7 @@ TEST(ExpertStore, MappedGivesTheFilesOwnBytes) {
 }
 
 TEST(ExpertStore, GivesHitsWhileMissesAreRead) {
-  const TestModel model({kSmall}, TestShards::kOneFile);
+  const ExpertModel model({kSmall}, ExpertShards::kOneFile);
   ReadGate gate;
   const TestStore store(
       model, plan_with(model, 4),
@@ -154,7 +105,7 @@ TEST(ExpertStore, GivesHitsWhileMissesAreRead) {
 }
 
 TEST(ExpertStore, PinsHitsBeforeItChoosesVictims) {
-  const TestModel model({kSmall}, TestShards::kOneFile);
+  const ExpertModel model({kSmall}, ExpertShards::kOneFile);
   const TestStore store(model, plan_with(model, 3), {});
   ASSERT_EQ(store.use(0, {1, 2, 3}), "");
   // 1 is the least recently used, and asked for after a miss.
@@ -165,7 +116,7 @@ TEST(ExpertStore, PinsHitsBeforeItChoosesVictims) {
 }
 
 TEST(ExpertStore, LeavesSlotsOfOtherLeasesAlone) {
-  const TestModel model({kSmall}, TestShards::kOneFile);
+  const ExpertModel model({kSmall}, ExpertShards::kOneFile);
   const TestStore store(model, plan_with(model, 3), {});
   const std::vector<uint32_t> held = {1, 2};
   auto lease = store.store->acquire(0, held);
@@ -181,7 +132,7 @@ TEST(ExpertStore, LeavesSlotsOfOtherLeasesAlone) {
 }
 
 TEST(ExpertStore, RefusesWhatCannotBe) {
-  const TestModel model({kSmall, kDense}, TestShards::kOneFile);
+  const ExpertModel model({kSmall, kDense}, ExpertShards::kOneFile);
   const TestStore store(model, plan_with(model, 3), {});
   EXPECT_EQ(store.store->capacity(0), 3u);
   EXPECT_NE(store.use(0, {1, 2, 3, 4}).find("4 experts of layer 0 asked for at once"),
@@ -197,7 +148,7 @@ TEST(ExpertStore, RefusesWhatCannotBe) {
 }
 
 TEST(ExpertStore, ALeaseMayEndBeforeItsReads) {
-  const TestModel model({kSmall}, TestShards::kOneFile);
+  const ExpertModel model({kSmall}, ExpertShards::kOneFile);
   ReadGate gate;
   const TestStore store(
       model, plan_with(model, 4),
@@ -215,7 +166,7 @@ TEST(ExpertStore, ALeaseMayEndBeforeItsReads) {
 }
 
 // Requests as a router makes them, against least-recently-used lists written plainly.
-uint64_t hits_of_random_requests(const TestModel& model, uint32_t n_slots, uint64_t seed) {
+uint64_t hits_of_random_requests(const ExpertModel& model, uint32_t n_slots, uint64_t seed) {
   const SlotPlan plan = plan_with(model, n_slots);
   const TestStore store(model, plan, {.n_read_threads = 2, .read_mode = {}, .read = {}});
   std::map<uint32_t, std::list<ExpertKey>> resident;  // of each class, most recent last
@@ -245,7 +196,7 @@ uint64_t hits_of_random_requests(const TestModel& model, uint32_t n_slots, uint6
 }
 
 TEST(ExpertStore, KeepsWhatAPlainLruListKeeps) {
-  const TestModel model({kLarge, kSmall, kLarge}, TestShards::kOnePerLayer);
+  const ExpertModel model({kLarge, kSmall, kLarge}, ExpertShards::kOnePerLayer);
   uint64_t before = 0;
   for (const uint32_t n_slots : {3u, 4u, 7u, 12u, 20u, 40u}) {
     const uint64_t hits = hits_of_random_requests(model, n_slots, 11);
@@ -255,7 +206,7 @@ TEST(ExpertStore, KeepsWhatAPlainLruListKeeps) {
 }
 
 TEST(ExpertStore, TwoCallersAndHintsAtTheSameTime) {
-  const TestModel model({kLarge, kSmall, kLarge}, TestShards::kOneFile);
+  const ExpertModel model({kLarge, kSmall, kLarge}, ExpertShards::kOneFile);
   const TestStore store(model, plan_with(model, 7), {});
   const auto work = [&](uint64_t seed) {
     RandomStream random(seed);

@@ -12,7 +12,7 @@
 
 #include "experts/slice_reader.h"
 
-namespace godwit::experts {
+namespace godwit::testing {
 
 inline int64_t plain_read(int file, std::span<std::byte> to, uint64_t offset) {
   const ssize_t n = ::pread(file, to.data(), to.size(), static_cast<off_t>(offset));
@@ -30,7 +30,7 @@ class ReadGate {
     changed_.wait(lock, [&] { return n_waiting_ >= n; });
   }
 
-  [[nodiscard]] ReadFunction reads() {
+  [[nodiscard]] experts::ReadFunction reads() {
     return [this](int file, std::span<std::byte> to, uint64_t offset) {
       {
         std::unique_lock lock(mutex_);
@@ -56,4 +56,4 @@ class ReadGate {
   size_t n_waiting_ = 0;
 };
 
-}  // namespace godwit::experts
+}  // namespace godwit::testing

@@ -1,4 +1,4 @@
-// A small model file with experts, for the tests of this room: random bytes, any mixture of types,
+// A small model file with experts, for tests: random bytes, any mixture of types,
 // one file or one shard per layer; and memory for slots with a packer that copies. Not used by the
 // program.
 #pragma once
@@ -22,35 +22,35 @@
 #include "gguf/writer.h"
 #include "testing/temporary_folder.h"
 
-namespace godwit::experts {
+namespace godwit::testing {
 
-struct TestLayer {
+struct ExpertLayer {
   uint32_t n_experts = 0;
-  std::array<TensorType, kParts> types{};  // gate, up, down
+  std::array<TensorType, experts::kParts> types{};  // gate, up, down
 };
 
-enum class TestShards : uint8_t { kOneFile, kOnePerLayer };
+enum class ExpertShards : uint8_t { kOneFile, kOnePerLayer };
 
-class TestModel {
+class ExpertModel {
  public:
-  TestModel(std::vector<TestLayer> layers, TestShards shards) : layers_(std::move(layers)) {
-    const size_t n_files = shards == TestShards::kOneFile ? 1 : layers_.size();
+  ExpertModel(std::vector<ExpertLayer> layers, ExpertShards shards) : layers_(std::move(layers)) {
+    const size_t n_files = shards == ExpertShards::kOneFile ? 1 : layers_.size();
     for (size_t i = 0; i < n_files; ++i) write_file(i, n_files);
     auto opened = gguf::File::open(path(0, n_files));
     EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().message);
     file_ = std::make_unique<gguf::File>(*std::move(opened));
-    auto source = ExpertSource::create(*file_, tensors());
+    auto source = experts::ExpertSource::create(*file_, tensors());
     EXPECT_TRUE(source.has_value()) << (source ? "" : source.error().message);
-    source_ = std::make_unique<ExpertSource>(*std::move(source));
+    source_ = std::make_unique<experts::ExpertSource>(*std::move(source));
   }
 
-  [[nodiscard]] const ExpertSource& source() const { return *source_; }
+  [[nodiscard]] const experts::ExpertSource& source() const { return *source_; }
   [[nodiscard]] const gguf::File& file() const { return *file_; }
 
-  [[nodiscard]] std::vector<LayerTensors> tensors() const {
-    std::vector<LayerTensors> found(layers_.size());
+  [[nodiscard]] std::vector<experts::LayerTensors> tensors() const {
+    std::vector<experts::LayerTensors> found(layers_.size());
     for (size_t layer = 0; layer < layers_.size(); ++layer) {
-      for (size_t part = 0; part < kParts; ++part) {
+      for (size_t part = 0; part < experts::kParts; ++part) {
         found[layer].parts[part] = file_->find_tensor(name(layer, part));
       }
     }
@@ -58,8 +58,8 @@ class TestModel {
   }
 
   // The packed form of the tests is the file's bytes, one part after the other.
-  [[nodiscard]] std::vector<LayerSize> sizes() const {
-    std::vector<LayerSize> all;
+  [[nodiscard]] std::vector<experts::LayerSize> sizes() const {
+    std::vector<experts::LayerSize> all;
     for (uint32_t layer = 0; layer < source_->n_layers(); ++layer) {
       all.push_back({source_->n_experts(layer), source_->file_bytes(layer)});
     }
@@ -71,7 +71,7 @@ class TestModel {
   static constexpr uint64_t kRows = 24;
 
   static std::string name(size_t layer, size_t part) {
-    constexpr std::array<const char*, kParts> kNames = {"gate", "up", "down"};
+    constexpr std::array<const char*, experts::kParts> kNames = {"gate", "up", "down"};
     return fmt::format("blk.{}.ffn_{}_exps.weight", layer, kNames[part]);
   }
   [[nodiscard]] std::filesystem::path path(size_t i, size_t n_files) const {
@@ -83,7 +83,7 @@ class TestModel {
     std::vector<gguf::TensorSpec> specs;
     for (size_t layer = 0; layer < layers_.size(); ++layer) {
       if (n_files > 1 && layer != index) continue;
-      for (size_t part = 0; part < kParts && layers_[layer].n_experts > 0; ++part) {
+      for (size_t part = 0; part < experts::kParts && layers_[layer].n_experts > 0; ++part) {
         specs.push_back({name(layer, part),
                          layers_[layer].types[part],
                          {kCols, kRows, layers_[layer].n_experts}});
@@ -93,8 +93,8 @@ class TestModel {
     if (n_files > 1) {
       metadata.push_back(gguf::make_uint("split.no", static_cast<uint32_t>(index)));
       metadata.push_back(gguf::make_uint("split.count", static_cast<uint32_t>(n_files)));
-      metadata.push_back(
-          gguf::make_uint("split.tensors.count", static_cast<uint32_t>(layers_.size() * kParts)));
+      metadata.push_back(gguf::make_uint("split.tensors.count",
+                                         static_cast<uint32_t>(layers_.size() * experts::kParts)));
     }
     auto writer = gguf::Writer::create(path(index, n_files), metadata, specs);
     ASSERT_TRUE(writer.has_value());
@@ -106,20 +106,20 @@ class TestModel {
     ASSERT_TRUE(writer->finish().has_value());
   }
 
-  testing::TemporaryFolder folder_;
-  std::vector<TestLayer> layers_;
+  TemporaryFolder folder_;
+  std::vector<ExpertLayer> layers_;
   RandomStream random_{7};
   std::unique_ptr<gguf::File> file_;
-  std::unique_ptr<ExpertSource> source_;
+  std::unique_ptr<experts::ExpertSource> source_;
 };
 
 // What a backend lends: memory for the plan's slots.
-class TestMemory {
+class ExpertMemory {
  public:
-  explicit TestMemory(const SlotPlan& plan) : bytes_(plan.bytes) {}
+  explicit ExpertMemory(const experts::SlotPlan& plan) : bytes_(plan.bytes) {}
 
-  [[nodiscard]] PackFunction packer() {
-    return [this](const PackRequest& request) -> Status {
+  [[nodiscard]] experts::PackFunction packer() {
+    return [this](const experts::PackRequest& request) -> Status {
       std::span<std::byte> slot =
           std::span(bytes_).subspan(request.slot.offset, request.slot.bytes);
       for (const std::span<const std::byte> part : request.parts) {
@@ -132,7 +132,8 @@ class TestMemory {
   }
 
   // Whether the slot holds exactly this expert.
-  [[nodiscard]] bool holds(const Resident& resident, const ExpertBytes& expected) const {
+  [[nodiscard]] bool holds(const experts::Resident& resident,
+                           const experts::ExpertBytes& expected) const {
     std::span<const std::byte> slot =
         std::span(bytes_).subspan(resident.slot.offset, resident.slot.bytes);
     for (const std::span<const std::byte> part : expected) {
@@ -147,4 +148,4 @@ class TestMemory {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace godwit::experts
+}  // namespace godwit::testing
