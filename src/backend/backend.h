@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "backend/state.h"
 #include "base/result.h"
 #include "base/tensor_type.h"
 #include "program/program.h"
@@ -71,6 +72,16 @@ class Backend {
   virtual void write(ContextId context, program::BufferId buffer, std::span<const float> in) = 0;
   // Logits of the last run without a copy: [rows that wanted them, n_vocab].
   [[nodiscard]] virtual std::span<const float> logits(ContextId context) const = 0;
+
+  // What export_state() gives of this context (state.h).
+  [[nodiscard]] virtual StateShape state_shape(ContextId context) const = 0;
+  // Copies what positions of `range` left behind, and the fixed part as it is after the last run.
+  // Preconditions (checked): the range within the capacity, spans as state.h says.
+  virtual void export_state(ContextId context, PositionRange range, StateTarget to) const = 0;
+  // Puts it back, into this context or another of the same shape: a run that goes on from there
+  // gives the bits it would have given. The fixed part belongs to the end of the range; a run that
+  // begins at position 0 needs none, it begins from nothing.
+  virtual void import_state(ContextId context, PositionRange range, StateSource from) = 0;
 
   // One line for logs and reports: threads, instruction set, kernels.
   [[nodiscard]] virtual std::string describe() const = 0;

@@ -6,92 +6,22 @@
 
 #include <cstring>
 
+#include "base/random.h"
 #include "engine/generate.h"
 #include "engine/session.h"
-#include "gguf/writer.h"
 #include "quant/formats.h"
+#include "testing/models/tiny_llama.h"
 #include "testing/temporary_folder.h"
 
 namespace godwit::engine {
 namespace {
 
-constexpr uint64_t kDim = 256;
-constexpr uint64_t kVocab = 300;
+constexpr uint64_t kVocab = testing::kTinyVocab;
 
-// One llama layer of every matrix in `type`, a byte vocabulary with <|end|> as the last token.
 std::filesystem::path write_tiny(const testing::TemporaryFolder& folder, TensorType type) {
-  std::vector<std::string> tokens;
-  int next = 0;
-  for (int b = 0; b < 256; ++b) {
-    // The byte-level alphabet: printable Latin-1 stands for itself, the rest for U+0100 onward.
-    const bool printable = (b >= 33 && b <= 126) || (b >= 161 && b != 173);
-    const int code = printable ? b : 256 + next++;
-    std::string text;
-    if (code < 128) {
-      text.push_back(static_cast<char>(code));
-    } else {
-      text.push_back(static_cast<char>(0xc0 | (code >> 6)));
-      text.push_back(static_cast<char>(0x80 | (code & 63)));
-    }
-    tokens.push_back(text);
-  }
-  while (tokens.size() + 1 < kVocab) tokens.push_back("<f" + std::to_string(tokens.size()) + ">");
-  tokens.push_back("<|end|>");
-  std::vector<int64_t> kinds(kVocab, 1);
-  kinds.back() = 3;
-
-  const std::vector<gguf::KeyValue> metadata = {
-      gguf::make_string("general.architecture", "llama"),
-      gguf::make_uint("llama.block_count", 1),
-      gguf::make_uint("llama.context_length", 512),
-      gguf::make_uint("llama.embedding_length", kDim),
-      gguf::make_uint("llama.feed_forward_length", 512),
-      gguf::make_uint("llama.attention.head_count", 4),
-      gguf::make_uint("llama.attention.head_count_kv", 2),
-      gguf::make_float("llama.attention.layer_norm_rms_epsilon", 1e-5f),
-      gguf::make_string("tokenizer.ggml.model", "gpt2"),
-      gguf::make_string("tokenizer.ggml.pre", "gpt-2"),
-      gguf::make_strings("tokenizer.ggml.tokens", tokens),
-      gguf::make_ints("tokenizer.ggml.token_type", kinds),
-      gguf::make_strings("tokenizer.ggml.merges", {}),
-      gguf::make_uint("tokenizer.ggml.eos_token_id", kVocab - 1),
-  };
-  const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
-    return gguf::TensorSpec{name, type, {cols, rows}};
-  };
-  const auto norm = [](const char* name) {
-    return gguf::TensorSpec{name, TensorType::kF32, {kDim}};
-  };
-  const std::vector<gguf::TensorSpec> specs = {matrix("token_embd.weight", kVocab, kDim),
-                                               norm("output_norm.weight"),
-                                               norm("blk.0.attn_norm.weight"),
-                                               norm("blk.0.ffn_norm.weight"),
-                                               matrix("blk.0.attn_q.weight", 256, kDim),
-                                               matrix("blk.0.attn_k.weight", 128, kDim),
-                                               matrix("blk.0.attn_v.weight", 128, kDim),
-                                               matrix("blk.0.attn_output.weight", kDim, 256),
-                                               matrix("blk.0.ffn_gate.weight", 512, kDim),
-                                               matrix("blk.0.ffn_up.weight", 512, kDim),
-                                               matrix("blk.0.ffn_down.weight", kDim, 512)};
   const std::filesystem::path path = folder.file("tiny.gguf");
-  Result<gguf::Writer> writer = gguf::Writer::create(path, metadata, specs);
-  EXPECT_TRUE(writer) << writer.error().message;
-  RandomStream random(5);
-  const quant::Format& format = *quant::find_format(type);
-  for (const gguf::TensorSpec& spec : specs) {
-    if (spec.dims.size() == 1) {
-      const std::vector<float> ones(kDim, 1.0f);
-      EXPECT_TRUE(writer->append(std::as_bytes(std::span(ones))));
-      continue;
-    }
-    const TensorGeometry& geometry = tensor_geometry(type);
-    std::vector<std::byte> block(geometry.block_bytes);
-    for (uint64_t i = 0; i < spec.dims[0] * spec.dims[1] / geometry.block_weights; ++i) {
-      format.random_block(random, 0.06f, block.data());
-      EXPECT_TRUE(writer->append(block));
-    }
-  }
-  EXPECT_TRUE(writer->finish());
+  const Status written = testing::write_tiny_llama(path, {.type = type});
+  EXPECT_TRUE(written) << written.error().message;
   return path;
 }
 

@@ -107,6 +107,7 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
   });
   result.prompt_seconds = seconds_since(prompt_start);
   result.n_reused = session.n_reused();
+  result.n_from_tree = session.n_from_tree();
   if (!prefilled) {
     if (!cancelled()) return fail(prefilled.error());
     result.reason = StopReason::kCancelled;

@@ -45,7 +45,8 @@ struct GenerateResult {
   std::vector<TokenReport> reports;  // one per token, where n_logprobs > 0
   StopReason reason = StopReason::kMaxTokens;
   size_t n_prompt = 0;
-  size_t n_reused = 0;
+  size_t n_reused = 0;     // prompt tokens that did not run
+  size_t n_from_tree = 0;  // those of them that came from the session's tree
   double prompt_seconds = 0;
   double decode_seconds = 0;
   size_t n_decode_steps = 0;          // backend calls within decode_seconds

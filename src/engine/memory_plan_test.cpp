@@ -33,6 +33,10 @@ class NeedyBackend final : public backend::Backend {
   void read(backend::ContextId, program::BufferId, std::span<float>) const override {}
   void write(backend::ContextId, program::BufferId, std::span<const float>) override {}
   std::span<const float> logits(backend::ContextId) const override { return {}; }
+  backend::StateShape state_shape(backend::ContextId) const override { return {}; }
+  void export_state(backend::ContextId, backend::PositionRange,
+                    backend::StateTarget) const override {}
+  void import_state(backend::ContextId, backend::PositionRange, backend::StateSource) override {}
   std::string describe() const override { return "needy"; }
 
  private:

@@ -12,13 +12,17 @@ Session::Session(Session&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)),
       context_(other.context_),
       tokens_(std::move(other.tokens_)),
-      n_reused_(other.n_reused_) {}
+      n_reused_(other.n_reused_),
+      n_from_tree_(other.n_from_tree_),
+      tree_(other.tree_) {}
 
 Session& Session::operator=(Session&& other) noexcept {
   std::swap(engine_, other.engine_);
   std::swap(context_, other.context_);
   std::swap(tokens_, other.tokens_);
   std::swap(n_reused_, other.n_reused_);
+  std::swap(n_from_tree_, other.n_from_tree_);
+  std::swap(tree_, other.tree_);
   return *this;
 }
 
@@ -27,8 +31,10 @@ Session::~Session() {
 }
 
 void Session::reset() {
+  store();
   tokens_.clear();
   n_reused_ = 0;
+  n_from_tree_ = 0;
 }
 
 Status Session::check_prompt(std::span<const TokenId> tokens) const {
@@ -46,15 +52,89 @@ Status Session::check_prompt(std::span<const TokenId> tokens) const {
   return {};
 }
 
+// How many leading tokens of a prompt the timeline has, if it can be cut there. The last token of a
+// prompt always runs, for its logits.
+size_t Session::reusable(std::span<const TokenId> tokens) const {
+  const size_t limit = std::min(tokens_.size(), tokens.size() - 1);
+  const auto differs = std::mismatch(
+      tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(limit), tokens_.begin());
+  const auto common = static_cast<size_t>(differs.first - tokens.begin());
+  return state_shape().fixed_bytes == 0 || common == tokens_.size() ? common : 0;
+}
+
+// Brings in what the tree has beyond the `kept` tokens of the timeline; returns how many there are
+// then.
+size_t Session::return_to_tree(std::span<const TokenId> tokens, size_t kept) {
+  if (tree_ == nullptr) return kept;
+  const PrefixMatch match = tree_->find(tokens.first(tokens.size() - 1));
+  if (match.n_tokens <= kept) return kept;
+  backend::Backend& backend = engine_->backend();
+  for (const PrefixMatch::Piece& piece : match.pieces) {
+    backend.import_state(context_, piece.range, {.positions = piece.positions});
+  }
+  backend.import_state(context_, {0, match.n_tokens}, {.fixed = match.fixed});
+  return match.n_tokens;
+}
+
+void Session::store() {
+  if (tree_ == nullptr || tokens_.empty()) return;
+  std::vector<std::byte> fixed(state_shape().fixed_bytes);
+  export_state({0, tokens_.size()}, {.fixed = fixed});
+  tree_->insert(tokens_, fixed, [this](backend::PositionRange range, std::span<std::byte> out) {
+    export_state(range, {.positions = out});
+  });
+}
+
+void Session::end_turn() {
+  if (state_shape().fixed_bytes > 0) store();
+}
+
+PrefixTreeSettings Session::tree_settings(uint64_t budget_bytes) const {
+  const backend::StateShape shape = state_shape();
+  return {.budget_bytes = budget_bytes,
+          .position_bytes = shape.position_bytes,
+          .fixed_bytes = shape.fixed_bytes,
+          .max_node_positions = engine_->settings().chunk_tokens};
+}
+
+Snapshot Session::snapshot() const {
+  const backend::StateShape shape = state_shape();
+  Snapshot snapshot{.tokens = tokens_,
+                    .positions = std::vector<std::byte>(tokens_.size() * shape.position_bytes),
+                    .fixed = std::vector<std::byte>(shape.fixed_bytes)};
+  export_state({0, tokens_.size()}, {.positions = snapshot.positions, .fixed = snapshot.fixed});
+  return snapshot;
+}
+
+void Session::restore(const Snapshot& snapshot) {
+  restore(snapshot.tokens, {.positions = snapshot.positions, .fixed = snapshot.fixed});
+}
+
+void Session::restore(std::span<const TokenId> tokens, backend::StateSource state) {
+  check(tokens.size() <= engine_->plan().n_context, "a snapshot longer than the context");
+  store();
+  engine_->backend().import_state(context_, {0, tokens.size()}, state);
+  tokens_.assign(tokens.begin(), tokens.end());
+  n_reused_ = 0;
+  n_from_tree_ = 0;
+}
+
+backend::StateShape Session::state_shape() const {
+  return engine_->backend().state_shape(context_);
+}
+
+void Session::export_state(backend::PositionRange range, backend::StateTarget to) const {
+  engine_->backend().export_state(context_, range, to);
+}
+
 Status Session::set_prompt(std::span<const TokenId> tokens,
                            const std::function<bool(size_t, size_t)>& progress) {
   if (Status s = check_prompt(tokens); !s) return s;
 
-  // The last token always runs, for its logits.
-  const size_t limit = std::min(tokens_.size(), tokens.size() - 1);
-  const auto differs = std::mismatch(
-      tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(limit), tokens_.begin());
-  size_t done = static_cast<size_t>(differs.first - tokens.begin());
+  const size_t kept = reusable(tokens);
+  if (kept < tokens_.size()) store();
+  size_t done = return_to_tree(tokens, kept);
+  n_from_tree_ = done - kept;
   n_reused_ = done;
   tokens_.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(done));
 
@@ -66,6 +146,7 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
     run(part, done, done + n == tokens.size());
     tokens_.insert(tokens_.end(), part.begin(), part.end());
     done += n;
+    if (done % chunk == 0) end_turn();
     if (progress && !progress(done, tokens.size()) && done < tokens.size()) {
       return fail("stopped after {} of {} prompt tokens", done, tokens.size());
     }

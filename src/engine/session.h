@@ -3,7 +3,9 @@
 //
 // Same tokens, same bits: a backend's results do not depend on how rows are grouped into calls
 // (backend.h), so positions computed for a prompt and positions that generation appended are kept
-// alike, and what is kept never changes a text (docs/NUMERICS.md).
+// alike, and what is kept never changes a text (docs/NUMERICS.md). Where a model's state has a
+// fixed part (backend/state.h), a timeline can only be continued, or returned to where a snapshot
+// was taken.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +17,17 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "engine/engine.h"
+#include "engine/prefix_tree.h"
 
 namespace godwit::engine {
+
+// A timeline at one moment, apart from its session: kept as long as one likes, restored into this
+// session or another of the same engine.
+struct Snapshot {
+  std::vector<TokenId> tokens;
+  std::vector<std::byte> positions;
+  std::vector<std::byte> fixed;
+};
 
 class Session {
  public:
@@ -40,25 +51,50 @@ class Session {
                                        const LogitSink& sink);
   // Appends one token and computes the logits after it. Errors: the context is full.
   [[nodiscard]] Status append(TokenId token);
-  // Forgets everything.
+  // Forgets everything; a tree does not.
   void reset();
+
+  // From now on what this session is about to give up goes into `tree`, and set_prompt() looks
+  // there for what it lacks. The tree was made with tree_settings() of a session of this engine,
+  // and outlives it. Null: none.
+  void use_tree(PrefixTree* tree) { tree_ = tree; }
+  [[nodiscard]] PrefixTreeSettings tree_settings(uint64_t budget_bytes) const;
+  // Call when a turn ends, so that the next can begin there again. Does nothing where every
+  // position can be returned to anyway.
+  void end_turn();
+
+  [[nodiscard]] Snapshot snapshot() const;
+  // Makes the timeline what was saved of this engine's. There are no logits until the next call
+  // that computes.
+  void restore(const Snapshot& snapshot);
+  void restore(std::span<const TokenId> tokens, backend::StateSource state);
+
+  [[nodiscard]] backend::StateShape state_shape() const;
+  void export_state(backend::PositionRange range, backend::StateTarget to) const;
 
   // Logits after the last token, [n_vocab]; valid until the next call that computes.
   [[nodiscard]] std::span<const float> logits() const;
   [[nodiscard]] std::span<const TokenId> tokens() const { return tokens_; }
   // Tokens that the last set_prompt() found already computed.
   [[nodiscard]] size_t n_reused() const { return n_reused_; }
+  // Those of them that came from the tree.
+  [[nodiscard]] size_t n_from_tree() const { return n_from_tree_; }
   [[nodiscard]] Engine& engine() const { return *engine_; }
   [[nodiscard]] backend::ContextId context() const { return context_; }
 
  private:
   [[nodiscard]] Status check_prompt(std::span<const TokenId> tokens) const;
+  [[nodiscard]] size_t reusable(std::span<const TokenId> tokens) const;
+  [[nodiscard]] size_t return_to_tree(std::span<const TokenId> tokens, size_t kept);
+  void store();
   void run(std::span<const TokenId> tokens, size_t first_position, bool wants_logits);
 
   Engine* engine_;  // null when moved from
   backend::ContextId context_;
   std::vector<TokenId> tokens_;  // all of them computed
   size_t n_reused_ = 0;
+  size_t n_from_tree_ = 0;
+  PrefixTree* tree_ = nullptr;
 };
 
 }  // namespace godwit::engine

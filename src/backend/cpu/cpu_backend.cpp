@@ -7,6 +7,7 @@
 #include "backend/cpu/executor.h"
 #include "backend/cpu/kernel_table.h"
 #include "backend/cpu/packed_weights.h"
+#include "backend/cpu/state.h"
 #include "base/check.h"
 #include "program/access.h"
 
@@ -117,6 +118,20 @@ class CpuBackend final : public backend::Backend {
     const Context& context = find(id);
     const BufferView& view = context.buffers[program_->logits.value];
     return {view.data, context.logit_rows.size() * view.width};
+  }
+
+  backend::StateShape state_shape(ContextId id) const override {
+    return cpu::state_shape(*program_, find(id));
+  }
+
+  void export_state(ContextId id, backend::PositionRange range,
+                    backend::StateTarget to) const override {
+    cpu::export_state(*program_, find(id), range, to);
+  }
+
+  void import_state(ContextId id, backend::PositionRange range,
+                    backend::StateSource from) override {
+    cpu::import_state(*program_, find(id), range, from);
   }
 
  private:

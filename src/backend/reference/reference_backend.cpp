@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "backend/reference/state.h"
 #include "backend/reference/steps.h"
 #include "base/check.h"
 #include "quant/formats.h"
@@ -297,6 +298,24 @@ class ReferenceBackend final : public backend::Backend {
   std::span<const float> logits(ContextId id) const override {
     const Context& context = find(id);
     return std::span(context.logits).first(context.n_logit_rows * program_->n_vocab);
+  }
+
+  backend::StateShape state_shape(ContextId) const override {
+    return reference::state_shape(program_->kvs);
+  }
+
+  void export_state(ContextId id, backend::PositionRange range,
+                    backend::StateTarget to) const override {
+    const Context& context = find(id);
+    check(range.end <= context.settings.n_positions, "state of positions beyond the context");
+    reference::export_state(program_->kvs, context.kvs, range, to);
+  }
+
+  void import_state(ContextId id, backend::PositionRange range,
+                    backend::StateSource from) override {
+    Context& context = find(id);
+    check(range.end <= context.settings.n_positions, "state of positions beyond the context");
+    reference::import_state(program_->kvs, context.kvs, range, from);
   }
 
  private:

@@ -1,0 +1,20 @@
+// The oracle's state in and out (backend/state.h). It keeps doubles, so F64 is what it exports,
+// whatever KV type they were rounded to; no other backend takes them.
+#pragma once
+
+#include <span>
+
+#include "backend/reference/steps.h"
+#include "backend/state.h"
+
+namespace godwit::reference {
+
+[[nodiscard]] backend::StateShape state_shape(std::span<const program::Kv> kvs);
+// `caches` are indexed like `kvs`. Preconditions (checked but for the first): the range within the
+// caches, spans as backend/state.h says.
+void export_state(std::span<const program::Kv> kvs, std::span<const KvCache> caches,
+                  backend::PositionRange range, backend::StateTarget to);
+void import_state(std::span<const program::Kv> kvs, std::span<KvCache> caches,
+                  backend::PositionRange range, backend::StateSource from);
+
+}  // namespace godwit::reference
