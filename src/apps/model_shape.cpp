@@ -11,8 +11,8 @@ namespace {
 // 256 bytes, one merged token, three special tokens.
 constexpr uint32_t kMinVocab = 260;
 
-const std::array<ModelShape, 6>& shapes() {
-  static const std::array<ModelShape, 6> shapes{{
+const std::array<ModelShape, 8>& shapes() {
+  static const std::array<ModelShape, 8> shapes{{
       {.name = "tiny",
        .dim = 256,
        .n_layers = 2,
@@ -82,6 +82,35 @@ const std::array<ModelShape, 6>& shapes() {
        .rope_theta = 1000000.0f,
        .rms_epsilon = 1e-6f,
        .output = OutputMatrix::kTied},
+      {.name = "qwen3-30b-a3b",
+       .arch = "qwen3moe",
+       .dim = 2048,
+       .n_layers = 48,
+       .n_heads = 32,
+       .n_kv_heads = 4,
+       .head_dim = 128,
+       .ffn = 6144,
+       .experts = {.count = 128, .used = 8, .ffn = 768},
+       .vocab = 151936,
+       .context = 40960,
+       .rope_theta = 1000000.0f,
+       .rms_epsilon = 1e-6f},
+      // Qwen3-Next-80B-A3B's widths; it has 48 layers.
+      {.name = "qwen3next-8l",
+       .arch = "qwen3next",
+       .dim = 2048,
+       .n_layers = 8,
+       .n_heads = 16,
+       .n_kv_heads = 2,
+       .head_dim = 256,
+       .rope_dim = 64,
+       .ffn = 5120,
+       .experts = {.count = 512, .used = 10, .ffn = 512, .shared_ffn = 512},
+       .recurrence = {.key_heads = 16, .value_heads = 32, .head_dim = 128},
+       .vocab = 151936,
+       .context = 262144,
+       .rope_theta = 10000000.0f,
+       .rms_epsilon = 1e-6f},
   }};
   return shapes;
 }
@@ -91,6 +120,40 @@ struct Bound {
   uint32_t value;
   uint32_t max;
 };
+
+Status check(std::span<const Bound> bounds) {
+  for (const Bound& bound : bounds) {
+    if (bound.value < 1 || bound.value > bound.max) {
+      return fail("expected {} between 1 and {}, found {}", bound.what, bound.max, bound.value);
+    }
+  }
+  return {};
+}
+
+Status validate_experts(const ModelShape& shape, bool shared) {
+  const ExpertSizes& experts = shape.experts;
+  const Bound bounds[] = {
+      {"--experts", experts.count, 1u << 16},
+      {"--experts-used", experts.used, experts.count},
+      {"--expert-ffn", experts.ffn, 1u << 24},
+      {"--shared-ffn", shared ? experts.shared_ffn : 1, 1u << 24},
+  };
+  return check(bounds);
+}
+
+Status validate_recurrence(const RecurrenceSizes& sizes) {
+  const Bound bounds[] = {
+      {"--ssm-key-heads", sizes.key_heads, 1u << 14},
+      {"--ssm-value-heads", sizes.value_heads, 1u << 14},
+      {"--ssm-head-dim", sizes.head_dim, 1u << 14},
+  };
+  if (auto valid = check(bounds); !valid) return valid;
+  if (sizes.value_heads % sizes.key_heads != 0) {
+    return fail("expected --ssm-value-heads to be a multiple of --ssm-key-heads, found {} and {}",
+                sizes.value_heads, sizes.key_heads);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -110,7 +173,8 @@ std::string shape_names() {
 }
 
 Status validate(const ModelShape& shape) {
-  if (find_synth_arch(shape.arch) == nullptr) {
+  const SynthArch* arch = find_synth_arch(shape.arch);
+  if (arch == nullptr) {
     return fail("--arch: expected one of {}, found '{}'", synth_arch_names(), shape.arch);
   }
   // Far above any model, low enough that the bytes of all tensors fit 64 bits.
@@ -120,16 +184,16 @@ Status validate(const ModelShape& shape) {
       {"--head-dim", shape.head_dim, 1u << 14}, {"--ffn", shape.ffn, 1u << 24},
       {"--vocab", shape.vocab, 1u << 24},       {"--context", shape.context, 1u << 30},
   };
-  for (const Bound& bound : bounds) {
-    if (bound.value < 1 || bound.value > bound.max) {
-      return fail("expected {} between 1 and {}, found {}", bound.what, bound.max, bound.value);
-    }
-  }
+  if (auto valid = check(bounds); !valid) return valid;
   if (shape.n_heads % shape.n_kv_heads != 0) {
     return fail("expected --heads to be a multiple of --kv-heads, found {} and {}", shape.n_heads,
                 shape.n_kv_heads);
   }
   if (shape.head_dim % 2 != 0) return fail("expected an even --head-dim, found {}", shape.head_dim);
+  if (shape.rope_dim % 2 != 0 || shape.rope_dim > shape.head_dim) {
+    return fail("expected an even --rope-dim up to --head-dim {}, found {}", shape.head_dim,
+                shape.rope_dim);
+  }
   if (shape.vocab < kMinVocab) {
     return fail("expected --vocab of {} (the bytes and the special tokens) or more, found {}",
                 kMinVocab, shape.vocab);
@@ -137,7 +201,10 @@ Status validate(const ModelShape& shape) {
   if (!(shape.rope_theta > 1.0f)) {
     return fail("expected --rope-theta above 1, found {}", shape.rope_theta);
   }
-  return {};
+  if (arch->experts) {
+    if (auto valid = validate_experts(shape, arch->hybrid); !valid) return valid;
+  }
+  return arch->hybrid ? validate_recurrence(shape.recurrence) : Status{};
 }
 
 }  // namespace godwit::apps

@@ -1,4 +1,4 @@
-// The sizes of a dense transformer, and the shapes of well-known models by name, for `synth`:
+// The sizes of a transformer, and the shapes of well-known models by name, for `synth`:
 // numbers only, from the models' public configurations.
 #pragma once
 
@@ -14,6 +14,23 @@ namespace godwit::apps {
 enum class OutputMatrix { kTied, kOwn };      // tied: the embedding is also the output matrix
 enum class RopeFactors { kAbsent, kLlama3 };  // whether rope_freqs.weight is in the file
 
+// All zero: a dense feed-forward layer.
+struct ExpertSizes {
+  uint32_t count = 0;
+  uint32_t used = 0;        // per token
+  uint32_t ffn = 0;         // width of one expert
+  uint32_t shared_ffn = 0;  // width of the expert that every token uses
+};
+
+// The gated delta rule's layers, where an architecture has them.
+struct RecurrenceSizes {
+  uint32_t key_heads = 0;
+  uint32_t value_heads = 0;
+  uint32_t head_dim = 0;  // of keys and values
+  uint32_t conv_kernel = 4;
+  uint32_t interval = 4;  // every such layer is one of attention
+};
+
 struct ModelShape {
   std::string name;
   std::string arch = "llama";  // one of synth_archs()
@@ -22,7 +39,10 @@ struct ModelShape {
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
+  uint32_t rope_dim = 0;  // of each head, from its start; 0: all
   uint32_t ffn = 0;
+  ExpertSizes experts = {};
+  RecurrenceSizes recurrence = {};
   uint32_t vocab = 0;
   uint32_t context = 0;
   float rope_theta = 10000.0f;
@@ -39,7 +59,8 @@ struct ModelShape {
 [[nodiscard]] std::string shape_names();
 
 // Errors: an unknown architecture, a size of zero or beyond any plausible model, heads that KV
-// heads do not divide, an odd head, a vocabulary without room for bytes and special tokens.
+// heads do not divide, an odd head, more experts used than there are, a vocabulary without room for
+// bytes and special tokens.
 [[nodiscard]] Status validate(const ModelShape& shape);
 
 }  // namespace godwit::apps

@@ -21,7 +21,9 @@ namespace {
 struct Flags {
   std::string shape;
   std::optional<std::string> arch;
-  std::optional<uint32_t> dim, layers, heads, kv_heads, head_dim, ffn, vocab, context;
+  std::optional<uint32_t> dim, layers, heads, kv_heads, head_dim, rope_dim, ffn, vocab, context;
+  std::optional<uint32_t> experts, experts_used, expert_ffn, shared_ffn;
+  std::optional<uint32_t> ssm_key_heads, ssm_value_heads, ssm_head_dim;
   std::optional<float> rope_theta;
   std::string type = "Q4_K";
   std::optional<std::string> embedding_type;
@@ -49,6 +51,16 @@ Result<TensorType> parse_type(std::string_view flag, std::string_view name) {
   return geometry->type;
 }
 
+void parse_sparse_sizes(const Flags& flags, ModelShape& shape) {
+  shape.experts.count = flags.experts.value_or(shape.experts.count);
+  shape.experts.used = flags.experts_used.value_or(shape.experts.used);
+  shape.experts.ffn = flags.expert_ffn.value_or(shape.experts.ffn);
+  shape.experts.shared_ffn = flags.shared_ffn.value_or(shape.experts.shared_ffn);
+  shape.recurrence.key_heads = flags.ssm_key_heads.value_or(shape.recurrence.key_heads);
+  shape.recurrence.value_heads = flags.ssm_value_heads.value_or(shape.recurrence.value_heads);
+  shape.recurrence.head_dim = flags.ssm_head_dim.value_or(shape.recurrence.head_dim);
+}
+
 Result<ModelShape> parse_shape(const Flags& flags) {
   ModelShape shape{.name = "model", .vocab = 32000, .context = 4096};
   if (!flags.shape.empty()) {
@@ -67,7 +79,9 @@ Result<ModelShape> parse_shape(const Flags& flags) {
   shape.n_heads = flags.heads.value_or(shape.n_heads);
   shape.n_kv_heads =
       flags.kv_heads.value_or(flags.shape.empty() ? shape.n_heads : shape.n_kv_heads);
+  shape.rope_dim = flags.rope_dim.value_or(shape.rope_dim);
   shape.ffn = flags.ffn.value_or(shape.ffn);
+  parse_sparse_sizes(flags, shape);
   shape.vocab = flags.vocab.value_or(shape.vocab);
   shape.context = flags.context.value_or(shape.context);
   shape.rope_theta = flags.rope_theta.value_or(shape.rope_theta);
@@ -126,7 +140,15 @@ void add_shape_options(CLI::App& command, Flags& flags) {
   command.add_option("--heads", flags.heads, "query heads");
   command.add_option("--kv-heads", flags.kv_heads, "key/value heads (as many as query heads)");
   command.add_option("--head-dim", flags.head_dim, "width of a head (dim / heads)");
+  command.add_option("--rope-dim", flags.rope_dim, "rotated part of a head (all of it)");
   command.add_option("--ffn", flags.ffn, "width of the feed-forward layer");
+  command.add_option("--experts", flags.experts, "experts of a layer (qwen3moe, qwen3next)");
+  command.add_option("--experts-used", flags.experts_used, "experts used per token");
+  command.add_option("--expert-ffn", flags.expert_ffn, "width of an expert");
+  command.add_option("--shared-ffn", flags.shared_ffn, "width of the shared expert");
+  command.add_option("--ssm-key-heads", flags.ssm_key_heads, "key heads of recurrent layers");
+  command.add_option("--ssm-value-heads", flags.ssm_value_heads, "value heads of these layers");
+  command.add_option("--ssm-head-dim", flags.ssm_head_dim, "width of a head of these layers");
   command.add_option("--vocab", flags.vocab, "tokens in the vocabulary (32000)");
   command.add_option("--context", flags.context, "context length that the file promises (4096)");
   command.add_option("--rope-theta", flags.rope_theta, "base of the rotary frequencies (10000)");

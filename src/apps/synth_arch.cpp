@@ -23,6 +23,11 @@ constexpr std::array kArchs = {
     SynthArch{.name = "phi3", .fused = true},
     SynthArch{.name = "qwen2", .qkv_biases = true},
     SynthArch{.name = "qwen3", .head_norm = SynthHeadNorm::kEachHead},
+    SynthArch{.name = "qwen3moe", .head_norm = SynthHeadNorm::kEachHead, .experts = true},
+    SynthArch{.name = "qwen3next",
+              .head_norm = SynthHeadNorm::kEachHead,
+              .experts = true,
+              .hybrid = true},
     SynthArch{.name = "smollm3"},
 };
 

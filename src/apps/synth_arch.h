@@ -1,5 +1,5 @@
-// What the files of each architecture carry beside the tensors that all dense decoders have: the
-// part of `synth` that grows with model/registry.h. Names as in general.architecture.
+// What the files of each architecture carry beside, or instead of, what all dense decoders have:
+// the part of `synth` that grows with model/registry.h. Names as in general.architecture.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,9 @@ struct SynthArch {
   bool norms_after = false;  // post_attention_norm, post_ffw_norm
   bool fused = false;        // attn_qkv, and ffn_up with the gate's rows first
   bool scales = false;       // Granite's four factors
+  bool experts = false;      // a router and experts in place of the feed-forward layer
+  bool hybrid = false;       // the gated delta rule in most layers, gated attention in the others,
+                             // post_attention_norm in place of ffn_norm, a shared expert
   uint32_t window = 0;       // attention.sliding_window; 0: no such key
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/synth_arch.h"
+#include "apps/synth_tensors.h"
 #include "apps/synth_vocab.h"
 #include "base/random.h"
 #include "quant/formats.h"
@@ -38,14 +39,32 @@ std::optional<uint32_t> file_type(TensorType type) {
   return found->second;
 }
 
-// Granite 3.1 2B's factors; sizes that random weights stay sane under.
 void append_arch_metadata(const ModelShape& shape, std::vector<gguf::KeyValue>& metadata) {
   const SynthArch& arch = *find_synth_arch(shape.arch);
   const auto key = [&](std::string_view name) { return fmt::format("{}.{}", arch.name, name); };
   if (arch.window != 0) {
     metadata.push_back(gguf::make_uint(key("attention.sliding_window"), arch.window));
   }
-  if (arch.scales) {
+  if (arch.experts) {
+    const ExpertSizes& experts = shape.experts;
+    metadata.push_back(gguf::make_uint(key("expert_count"), experts.count));
+    metadata.push_back(gguf::make_uint(key("expert_used_count"), experts.used));
+    metadata.push_back(gguf::make_uint(key("expert_feed_forward_length"), experts.ffn));
+    if (experts.shared_ffn > 0) {
+      metadata.push_back(
+          gguf::make_uint(key("expert_shared_feed_forward_length"), experts.shared_ffn));
+    }
+  }
+  if (arch.hybrid) {
+    const RecurrenceSizes& sizes = shape.recurrence;
+    metadata.push_back(gguf::make_uint(key("ssm.conv_kernel"), sizes.conv_kernel));
+    metadata.push_back(gguf::make_uint(key("ssm.state_size"), sizes.head_dim));
+    metadata.push_back(gguf::make_uint(key("ssm.group_count"), sizes.key_heads));
+    metadata.push_back(gguf::make_uint(key("ssm.time_step_rank"), sizes.value_heads));
+    metadata.push_back(gguf::make_uint(key("ssm.inner_size"), sizes.value_heads * sizes.head_dim));
+    metadata.push_back(gguf::make_uint(key("full_attention_interval"), sizes.interval));
+  }
+  if (arch.scales) {  // Granite 3.1 2B's; sizes that random weights stay sane under
     metadata.push_back(gguf::make_float(key("embedding_scale"), 12.0f));
     metadata.push_back(gguf::make_float(key("residual_scale"), 0.22f));
     metadata.push_back(gguf::make_float(key("attention.scale"), 0.015625f));
@@ -76,83 +95,15 @@ std::vector<gguf::KeyValue> make_metadata(const SynthOptions& options) {
   metadata.push_back(gguf::make_uint(key("attention.value_length"), shape.head_dim));
   metadata.push_back(gguf::make_float(key("attention.layer_norm_rms_epsilon"), shape.rms_epsilon));
   metadata.push_back(gguf::make_float(key("rope.freq_base"), shape.rope_theta));
-  metadata.push_back(gguf::make_uint(key("rope.dimension_count"), shape.head_dim));
+  metadata.push_back(gguf::make_uint(key("rope.dimension_count"),
+                                     shape.rope_dim == 0 ? shape.head_dim : shape.rope_dim));
   append_arch_metadata(shape, metadata);
   metadata.push_back(gguf::make_uint(key("vocab_size"), shape.vocab));
   append_vocab(shape.vocab, metadata);
   return metadata;
 }
 
-// The tensors of a shape in file order. Matrices get their types afterwards.
-struct Directory {
-  std::vector<gguf::TensorSpec> tensors;
-  std::vector<SynthContent> contents;
-
-  void add(std::string name, SynthContent content, std::vector<uint64_t> dims) {
-    tensors.push_back({std::move(name), TensorType::kF32, std::move(dims)});
-    contents.push_back(content);
-  }
-};
-
-void add_attention(const ModelShape& shape, const std::string& prefix, Directory& out) {
-  const SynthArch& arch = *find_synth_arch(shape.arch);
-  const uint64_t q_rows = uint64_t{shape.n_heads} * shape.head_dim;
-  const uint64_t kv_rows = uint64_t{shape.n_kv_heads} * shape.head_dim;
-  if (arch.fused) {
-    out.add(prefix + "attn_qkv.weight", SynthContent::kMatrix, {shape.dim, q_rows + 2 * kv_rows});
-  } else {
-    out.add(prefix + "attn_q.weight", SynthContent::kMatrix, {shape.dim, q_rows});
-    out.add(prefix + "attn_k.weight", SynthContent::kMatrix, {shape.dim, kv_rows});
-    out.add(prefix + "attn_v.weight", SynthContent::kMatrix, {shape.dim, kv_rows});
-  }
-  if (arch.qkv_biases) {
-    out.add(prefix + "attn_q.bias", SynthContent::kBias, {q_rows});
-    out.add(prefix + "attn_k.bias", SynthContent::kBias, {kv_rows});
-    out.add(prefix + "attn_v.bias", SynthContent::kBias, {kv_rows});
-  }
-  if (arch.head_norm != SynthHeadNorm::kNone) {
-    const bool each = arch.head_norm == SynthHeadNorm::kEachHead;
-    out.add(prefix + "attn_q_norm.weight", SynthContent::kNorm, {each ? shape.head_dim : q_rows});
-    out.add(prefix + "attn_k_norm.weight", SynthContent::kNorm, {each ? shape.head_dim : kv_rows});
-  }
-  out.add(prefix + "attn_output.weight", SynthContent::kMatrix, {q_rows, shape.dim});
-}
-
-void add_layer(const ModelShape& shape, uint32_t layer, Directory& out) {
-  const SynthArch& arch = *find_synth_arch(shape.arch);
-  const std::string prefix = fmt::format("blk.{}.", layer);
-  const auto norm_if = [&](bool present, std::string_view name) {
-    if (present) out.add(prefix + std::string(name), SynthContent::kNorm, {shape.dim});
-  };
-  norm_if(arch.norms_before, "attn_norm.weight");
-  add_attention(shape, prefix, out);
-  norm_if(arch.norms_after, "post_attention_norm.weight");
-  norm_if(arch.norms_before, "ffn_norm.weight");
-  if (arch.fused) {
-    out.add(prefix + "ffn_up.weight", SynthContent::kMatrix, {shape.dim, uint64_t{2} * shape.ffn});
-  } else {
-    out.add(prefix + "ffn_gate.weight", SynthContent::kMatrix, {shape.dim, shape.ffn});
-    out.add(prefix + "ffn_up.weight", SynthContent::kMatrix, {shape.dim, shape.ffn});
-  }
-  out.add(prefix + "ffn_down.weight", SynthContent::kMatrix, {shape.ffn, shape.dim});
-  norm_if(arch.norms_after, "post_ffw_norm.weight");
-}
-
-Directory make_directory(const ModelShape& shape) {
-  Directory out;
-  out.add("token_embd.weight", SynthContent::kMatrix, {shape.dim, shape.vocab});
-  if (shape.rope_factors == RopeFactors::kLlama3) {
-    out.add("rope_freqs.weight", SynthContent::kRopeFactors, {shape.head_dim / 2});
-  }
-  for (uint32_t layer = 0; layer < shape.n_layers; ++layer) add_layer(shape, layer, out);
-  out.add("output_norm.weight", SynthContent::kNorm, {shape.dim});
-  if (shape.output == OutputMatrix::kOwn) {
-    out.add("output.weight", SynthContent::kMatrix, {shape.dim, shape.vocab});
-  }
-  return out;
-}
-
-Status set_types(const SynthOptions& options, Directory& directory) {
+Status set_types(const SynthOptions& options, SynthTensors& directory) {
   std::vector<bool> used(options.rules.size(), false);
   for (size_t i = 0; i < directory.tensors.size(); ++i) {
     if (directory.contents[i] != SynthContent::kMatrix) continue;
@@ -215,14 +166,39 @@ std::vector<float> llama3_rope_factors(const ModelShape& shape) {
   return factors;
 }
 
-std::vector<float> vector_weights(SynthContent content, const ModelShape& shape, uint64_t n,
-                                  RandomStream random) {
+// How fast a head forgets, and its step: with these a state fades within 2 to 1000 tokens.
+float decay_weight(double unit) { return static_cast<float>(-0.5 * std::pow(16.0, unit)); }
+float step_weight(double unit) {
+  const double step = 0.002 * std::pow(50.0, unit);
+  return static_cast<float>(std::log(std::expm1(step)));  // softplus of it is the step
+}
+
+std::vector<float> float_weights(const gguf::TensorSpec& tensor, SynthContent content,
+                                 const ModelShape& shape, RandomStream random) {
   if (content == SynthContent::kRopeFactors) return llama3_rope_factors(shape);
-  const bool norm = content == SynthContent::kNorm;
-  std::vector<float> weights(n);
+  const float deviation = 1.0f / std::sqrt(static_cast<float>(tensor.dims[0]));
+  const auto bell = [&](float scale) { return scale * static_cast<float>(random.bell()); };
+  std::vector<float> weights(spec_bytes(tensor) / sizeof(float));
   for (float& weight : weights) {
-    const auto bell = static_cast<float>(random.bell());
-    weight = norm ? 1.0f + kNormDeviation * bell : kBiasDeviation * bell;
+    switch (content) {
+      case SynthContent::kNorm:
+        weight = 1.0f + bell(kNormDeviation);
+        break;
+      case SynthContent::kBias:
+        weight = bell(kBiasDeviation);
+        break;
+      case SynthContent::kDecay:
+        weight = decay_weight(random.unit());
+        break;
+      case SynthContent::kStep:
+        weight = step_weight(random.unit());
+        break;
+      case SynthContent::kMatrix:
+      case SynthContent::kFloatMatrix:
+      case SynthContent::kRopeFactors:
+        weight = bell(deviation);
+        break;
+    }
   }
   return weights;
 }
@@ -270,7 +246,7 @@ bool matches(const TypeRule& rule, std::string_view tensor_name) {
 
 Result<SynthModel> plan_synth_model(const SynthOptions& options) {
   if (auto valid = validate(options.shape); !valid) return fail(std::move(valid).error());
-  Directory directory = make_directory(options.shape);
+  SynthTensors directory = synth_tensors(options.shape);
   if (auto set = set_types(options, directory); !set) return fail(std::move(set).error());
   return SynthModel{.metadata = make_metadata(options),
                     .tensors = std::move(directory.tensors),
@@ -296,7 +272,7 @@ Status write_synth_model(const SynthModel& model, const std::filesystem::path& p
       continue;
     }
     const std::vector<float> weights =
-        vector_weights(model.contents[i], model.shape, tensor.dims[0], random);
+        float_weights(tensor, model.contents[i], model.shape, random);
     const auto bytes = std::as_bytes(std::span(weights));
     if (auto status = writer->append(bytes); !status) return status;
     wrote(bytes.size());

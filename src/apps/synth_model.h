@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "apps/model_shape.h"
+#include "apps/synth_tensors.h"
 #include "base/result.h"
 #include "base/tensor_type.h"
 #include "gguf/file.h"
@@ -34,9 +35,6 @@ struct SynthOptions {
   std::vector<TypeRule> rules;               // the last that matches wins, over everything above
   uint64_t seed = 0;
 };
-
-// What the weights of a tensor are drawn from, or are.
-enum class SynthContent { kMatrix, kNorm, kBias, kRopeFactors };
 
 struct SynthModel {
   std::vector<gguf::KeyValue> metadata;

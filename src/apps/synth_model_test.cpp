@@ -222,6 +222,63 @@ TEST_F(SynthModelTest, RefusesImpossibleShapes) {
   EXPECT_NE(error().find("even --head-dim"), std::string::npos) << error();
 }
 
+TEST_F(SynthModelTest, HasExpertsBehindARouterThatStaysFloat) {
+  options_.shape.arch = "qwen3moe";
+  options_.shape.experts = {.count = 8, .used = 2, .ffn = 256};
+  const gguf::File file = write_and_open();
+  using Dims = std::vector<uint64_t>;
+  const gguf::Tensor* router = file.find_tensor("blk.1.ffn_gate_inp.weight");
+  ASSERT_NE(router, nullptr);
+  EXPECT_EQ(router->dims, (Dims{256, 8}));
+  EXPECT_EQ(router->type, TensorType::kF32);
+  EXPECT_EQ(file.find_tensor("blk.1.ffn_up_exps.weight")->dims, (Dims{256, 256, 8}));
+  EXPECT_EQ(file.find_tensor("blk.1.ffn_down_exps.weight")->type, TensorType::kQ4_K);
+  EXPECT_EQ(file.find_tensor("blk.1.ffn_up.weight"), nullptr);
+  EXPECT_EQ(file.find_tensor("blk.1.ffn_gate_inp_shexp.weight"), nullptr);
+  EXPECT_EQ(*file.need_uint("qwen3moe.expert_used_count"), 2u);
+}
+
+TEST_F(SynthModelTest, HasRecurrentLayersBetweenThoseOfGatedAttention) {
+  options_.shape.arch = "qwen3next";
+  options_.shape.n_layers = 4;
+  options_.shape.experts = {.count = 8, .used = 2, .ffn = 256, .shared_ffn = 512};
+  options_.shape.recurrence = {.key_heads = 2, .value_heads = 4, .head_dim = 64};
+  const gguf::File file = write_and_open();
+  using Dims = std::vector<uint64_t>;
+  const auto dims = [&](std::string_view name) {
+    const gguf::Tensor* tensor = file.find_tensor(name);
+    return tensor == nullptr ? Dims{} : tensor->dims;
+  };
+  EXPECT_EQ(dims("blk.0.attn_qkv.weight"), (Dims{256, 512}));
+  EXPECT_EQ(dims("blk.0.attn_gate.weight"), (Dims{256, 256}));
+  EXPECT_EQ(dims("blk.0.ssm_ba.weight"), (Dims{256, 8}));
+  EXPECT_EQ(dims("blk.0.ssm_conv1d.weight"), (Dims{4, 512}));
+  EXPECT_EQ(dims("blk.0.ssm_out.weight"), (Dims{256, 256}));
+  EXPECT_EQ(dims("blk.3.attn_q.weight"), (Dims{256, 512}));
+  EXPECT_EQ(dims("blk.3.ssm_a"), Dims{});
+  EXPECT_EQ(dims("blk.3.ffn_gate_inp_shexp.weight"), (Dims{256}));
+  EXPECT_EQ(dims("blk.3.ffn_down_shexp.weight"), (Dims{512, 256}));
+  EXPECT_EQ(dims("blk.0.post_attention_norm.weight"), (Dims{256}));
+  EXPECT_EQ(dims("blk.0.ffn_norm.weight"), Dims{});
+  std::vector<float> decays(4);
+  quant::decode_row(TensorType::kF32, file.find_tensor("blk.0.ssm_a")->data, decays);
+  for (const float decay : decays) EXPECT_LT(decay, 0.0f);
+}
+
+TEST_F(SynthModelTest, RefusesImpossibleExpertsAndRecurrence) {
+  options_.shape.arch = "qwen3next";
+  EXPECT_NE(error().find("--experts between 1 and"), std::string::npos) << error();
+  options_.shape.experts = {.count = 8, .used = 9, .ffn = 256, .shared_ffn = 256};
+  EXPECT_NE(error().find("--experts-used between 1 and 8"), std::string::npos) << error();
+  options_.shape.experts.used = 8;
+  options_.shape.recurrence = {.key_heads = 3, .value_heads = 4, .head_dim = 64};
+  EXPECT_NE(error().find("multiple of --ssm-key-heads"), std::string::npos) << error();
+  options_.shape.recurrence.key_heads = 2;
+  EXPECT_EQ(error(), "");
+  options_.shape.rope_dim = 66;
+  EXPECT_NE(error().find("even --rope-dim up to --head-dim 64"), std::string::npos) << error();
+}
+
 TEST(ModelShapes, AreAllValid) {
   for (const ModelShape& shape : named_shapes()) {
     EXPECT_TRUE(validate(shape).has_value()) << shape.name;
