@@ -67,7 +67,8 @@ Result<engine::GenerateSettings> generate_settings(const SamplingOptions& option
                                     .stops = {},
                                     .ignore_end = options.ignore_eos,
                                     .show_special = options.show_special,
-                                    .n_logprobs = 0};
+                                    .n_logprobs = 0,
+                                    .speculation = {}};
   settings.sampler.seed =
       options.seed >= 0 ? static_cast<uint64_t>(options.seed) : uint64_t{std::random_device{}()};
   for (const std::string& text : options.logit_bias) {

@@ -1,6 +1,7 @@
 #include "engine/generate.h"
 
 #include <chrono>
+#include <limits>
 
 #include "engine/stop_strings.h"
 #include "program/traffic.h"
@@ -52,12 +53,18 @@ class TextSink {
   std::string text_;
 };
 
-uint64_t decode_traffic(const Engine& engine, size_t position) {
+uint64_t decode_traffic(const Engine& engine, size_t position, size_t n_rows) {
   return program::traffic_of(engine.program(), {.position = position,
-                                                .n_rows = 1,
+                                                .n_rows = n_rows,
                                                 .k_type = engine.settings().k_type,
                                                 .v_type = engine.settings().v_type})
       .total();
+}
+
+// Tokens to append after the one that `result` ends with; the last of all is not appended.
+size_t n_left(const GenerateSettings& settings, const GenerateResult& result) {
+  if (settings.max_tokens < 0) return std::numeric_limits<size_t>::max();
+  return static_cast<size_t>(settings.max_tokens) - result.tokens.size() - 1;
 }
 
 void report(const GenerateSettings& settings, std::span<const float> logits, TokenId token,
@@ -115,6 +122,7 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
   }
 
   TextSink sink(engine.tokenizer(), settings, callbacks);
+  Speculation timeline(session, settings.speculation);
   const Clock::time_point decode_start = Clock::now();
   while (true) {
     if (settings.max_tokens >= 0 &&
@@ -126,13 +134,13 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
       result.reason = StopReason::kCancelled;
       break;
     }
-    const Position position{static_cast<int32_t>(session.tokens().size())};
-    const TokenId token = sampler->sample(session.logits(), session.tokens(), position);
+    const Position position{static_cast<int32_t>(timeline.tokens().size())};
+    const TokenId token = sampler->sample(timeline.logits(), timeline.tokens(), position);
     if (!settings.ignore_end && engine.tokenizer().ends_generation(token)) {
       result.reason = StopReason::kEndOfText;
       break;
     }
-    report(settings, session.logits(), token, result);
+    report(settings, timeline.logits(), token, result);
     result.tokens.push_back(token);
     sink.push(token);
     if (sink.stopped()) {
@@ -143,14 +151,20 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
     if (settings.max_tokens >= 0 && std::cmp_equal(result.tokens.size(), settings.max_tokens)) {
       continue;
     }
-    if (session.tokens().size() >= engine.plan().n_context) {
+    if (timeline.tokens().size() >= engine.plan().n_context) {
       result.reason = StopReason::kContextFull;
       break;
     }
-    result.decode_traffic_bytes += decode_traffic(engine, session.tokens().size());
+    const size_t before = timeline.tokens().size();
+    const Result<size_t> n_rows = timeline.append(token, n_left(settings, result));
+    if (!n_rows) return fail(n_rows.error());
+    ++result.n_decode_tokens;
+    if (*n_rows == 0) continue;
     ++result.n_decode_steps;
-    if (Status s = session.append(token); !s) return fail(s.error());
+    result.decode_traffic_bytes += decode_traffic(engine, before, *n_rows);
   }
+  timeline.finish();
+  result.speculation = timeline.stats();
   sink.finish();
   // A character cut short may have become the end of a stop string only now.
   if (sink.stopped()) result.reason = StopReason::kStopString;

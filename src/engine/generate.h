@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "engine/speculate.h"
 #include "sampling/sampler.h"
 
 namespace godwit::engine {
@@ -22,6 +23,7 @@ struct GenerateSettings {
   bool ignore_end = false;         // sample on past end-of-text tokens
   bool show_special = false;       // control tokens as text
   size_t n_logprobs = 0;           // top alternatives to report per token; 0: none
+  SpeculationSettings speculation;
 };
 
 struct TokenReport {
@@ -50,7 +52,9 @@ struct GenerateResult {
   double prompt_seconds = 0;
   double decode_seconds = 0;
   size_t n_decode_steps = 0;          // backend calls within decode_seconds
+  size_t n_decode_tokens = 0;         // whose logits those computed: more where drafts were right
   uint64_t decode_traffic_bytes = 0;  // by program/traffic.h, over those steps
+  SpeculationStats speculation;
 };
 
 [[nodiscard]] std::string_view stop_reason_name(StopReason reason);

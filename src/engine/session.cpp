@@ -143,7 +143,7 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
     // Chunks end at absolute multiples of the chunk length.
     const size_t n = std::min(chunk - done % chunk, tokens.size() - done);
     const std::span<const TokenId> part = tokens.subspan(done, n);
-    run(part, done, done + n == tokens.size());
+    run(part, done, done + n == tokens.size() ? n - 1 : n);
     tokens_.insert(tokens_.end(), part.begin(), part.end());
     done += n;
     if (done % chunk == 0) end_turn();
@@ -185,22 +185,36 @@ Status Session::for_each_logits(std::span<const TokenId> tokens, size_t first,
   return {};
 }
 
-Status Session::append(TokenId token) {
-  if (tokens_.size() >= engine_->plan().n_context) {
-    return fail("the context of {} positions is full", engine_->plan().n_context);
+Status Session::append(TokenId token) { return append(std::span<const TokenId>(&token, 1)); }
+
+Status Session::append(std::span<const TokenId> tokens) {
+  const uint64_t n_context = engine_->plan().n_context;
+  if (tokens_.size() >= n_context) {
+    return fail("the context of {} positions is full", n_context);
   }
-  run({&token, 1}, tokens_.size(), true);
-  tokens_.push_back(token);
+  if (tokens.size() > n_context - tokens_.size()) {
+    return fail("{} tokens after {} do not fit the context of {} positions", tokens.size(),
+                tokens_.size(), n_context);
+  }
+  run(tokens, tokens_.size(), 0);
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return {};
 }
 
-void Session::run(std::span<const TokenId> tokens, size_t first_position, bool wants_logits) {
+void Session::truncate(size_t n_tokens) {
+  check(n_tokens <= tokens_.size(), "a timeline cut behind its end");
+  check(n_tokens == tokens_.size() || state_shape().fixed_bytes == 0,
+        "a timeline cut where its state is not known");
+  tokens_.resize(n_tokens);
+}
+
+void Session::run(std::span<const TokenId> tokens, size_t first_position, size_t first_wanted) {
   std::vector<program::Row> rows;
   rows.reserve(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
     rows.push_back({.token = tokens[i],
                     .position = {static_cast<int32_t>(first_position + i)},
-                    .wants_logits = wants_logits && i + 1 == tokens.size()});
+                    .wants_logits = i >= first_wanted});
   }
   engine_->backend().run(context_, rows, {0, engine_->program().main.size()});
 }

@@ -51,6 +51,12 @@ class Session {
                                        const LogitSink& sink);
   // Appends one token and computes the logits after it. Errors: the context is full.
   [[nodiscard]] Status append(TokenId token);
+  // Appends tokens (one to the engine's max_logit_rows) in one call and computes the logits after
+  // each: logits() is then [n, n_vocab]. Errors: the context does not hold them.
+  [[nodiscard]] Status append(std::span<const TokenId> tokens);
+  // Forgets the tokens after the first `n_tokens`. Fewer than there are: only where every position
+  // can be returned to (no fixed_bytes). logits() stays what the last call computed.
+  void truncate(size_t n_tokens);
   // Forgets everything; a tree does not.
   void reset();
 
@@ -87,7 +93,8 @@ class Session {
   [[nodiscard]] size_t reusable(std::span<const TokenId> tokens) const;
   [[nodiscard]] size_t return_to_tree(std::span<const TokenId> tokens, size_t kept);
   void store();
-  void run(std::span<const TokenId> tokens, size_t first_position, bool wants_logits);
+  // Logits are wanted from row `first_wanted` on.
+  void run(std::span<const TokenId> tokens, size_t first_position, size_t first_wanted);
 
   Engine* engine_;  // null when moved from
   backend::ContextId context_;
