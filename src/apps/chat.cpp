@@ -14,6 +14,7 @@
 #include "apps/model_options.h"
 #include "apps/progress.h"
 #include "apps/sampling_options.h"
+#include "apps/speculation_options.h"
 #include "apps/stats.h"
 #include "apps/system_prompt.h"
 #include "engine/generate.h"
@@ -26,6 +27,7 @@ using nlohmann::json;
 struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
+  SpeculationOptions speculation;
   SystemPrompt system_prompt;
 };
 
@@ -158,11 +160,15 @@ Next handle(Conversation& conversation, const std::string& message) {
 }
 
 Status chat(const ChatOptions& options) {
-  const Result<engine::GenerateSettings> settings = generate_settings(options.sampling);
-  if (!settings) return fail(settings.error());
+  Result<engine::GenerateSettings> settings = generate_settings(options.sampling);
+  if (!settings) return fail(std::move(settings).error());
+  settings->speculation = speculation_settings(options.speculation);
   Result<std::string> system = system_prompt_text(options.system_prompt, options.sampling);
   if (!system) return fail(std::move(system).error());
-  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
+  Result<engine::EngineSettings> chosen = engine_settings(options.model);
+  if (!chosen) return fail(std::move(chosen).error());
+  make_room(options.speculation, *chosen);
+  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(*chosen);
   if (!engine) return fail(engine.error());
   // A template that does not parse is better reported before the first message.
   if (const auto found = (*engine)->chat_template(); !found) return fail(found.error());
@@ -186,6 +192,7 @@ void add_chat_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("chat", "Converse in the terminal");
   add_model_options(*command, options->model);
   add_sampling_options(*command, options->sampling);
+  add_speculation_options(*command, options->speculation);
   add_system_prompt_options(*command, options->system_prompt);
   command->footer(std::string("Inside:\n") + kHelp +
                   "Example:\n  godwit chat -m smollm2 -sys \"Answer briefly.\"");

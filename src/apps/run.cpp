@@ -9,6 +9,7 @@
 #include "apps/model_options.h"
 #include "apps/progress.h"
 #include "apps/sampling_options.h"
+#include "apps/speculation_options.h"
 #include "apps/stats.h"
 #include "apps/system_prompt.h"
 #include "engine/generate.h"
@@ -21,6 +22,7 @@ using nlohmann::json;
 struct RunOptions {
   ModelOptions model;
   SamplingOptions sampling;
+  SpeculationOptions speculation;
   std::string prompt;
   std::string prompt_file;
   SystemPrompt system_prompt;
@@ -76,6 +78,18 @@ json report_json(const engine::Engine& engine, const engine::TokenReport& report
   return out;
 }
 
+json speculation_json(const engine::GenerateResult& result) {
+  const engine::SpeculationStats& s = result.speculation;
+  const auto ratio = [](size_t a, size_t b) {
+    return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
+  };
+  return {{"drafted", s.n_drafted},
+          {"accepted", s.n_accepted},
+          {"acceptance", ratio(s.n_accepted, s.n_drafted)},
+          {"tokens_per_step", ratio(result.n_decode_tokens, result.n_decode_steps)},
+          {"gain", s.gain()}};
+}
+
 void print_json(const engine::Engine& engine, const engine::GenerateSettings& settings,
                 const engine::GenerateResult& result, const DecodeFigures& figures) {
   json ids = json::array();
@@ -97,6 +111,7 @@ void print_json(const engine::Engine& engine, const engine::GenerateSettings& se
                       {"bytes_per_token", figures.bytes_per_token},
                       {"gbps", figures.gbps},
                       {"measured_bandwidth_gbps", figures.bandwidth_gbps},
+                      {"speculation", speculation_json(result)},
                       {"backend", engine.backend().describe()}}}};
   std::printf("%s\n", out.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
 }
@@ -114,8 +129,12 @@ Status run(const RunOptions& options) {
   if (!made) return fail(made.error());
   engine::GenerateSettings settings = *made;
   settings.n_logprobs = options.n_probs;
+  settings.speculation = speculation_settings(options.speculation);
 
-  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
+  Result<engine::EngineSettings> chosen = engine_settings(options.model);
+  if (!chosen) return fail(std::move(chosen).error());
+  make_room(options.speculation, *chosen);
+  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(*chosen);
   if (!engine) return fail(engine.error());
   const Result<std::vector<TokenId>> tokens = prompt_tokens(**engine, options, *text);
   if (!tokens) return fail(tokens.error());
@@ -159,6 +178,7 @@ void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "Answer one prompt");
   add_model_options(*command, options->model);
   add_sampling_options(*command, options->sampling);
+  add_speculation_options(*command, options->speculation);
   command->add_option("-p,--prompt", options->prompt, "Prompt");
   command->add_option("-f,--file", options->prompt_file, "File with the prompt; -: standard input")
       ->excludes("--prompt");

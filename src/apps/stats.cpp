@@ -17,10 +17,10 @@ DecodeFigures decode_figures(const engine::Engine& engine, const engine::Generat
   DecodeFigures figures;
   figures.prompt_tokens_per_s =
       per_second(result.n_prompt - result.n_reused, result.prompt_seconds);
-  figures.decode_tokens_per_s = per_second(result.n_decode_steps, result.decode_seconds);
-  if (result.n_decode_steps > 0) {
+  figures.decode_tokens_per_s = per_second(result.n_decode_tokens, result.decode_seconds);
+  if (result.n_decode_tokens > 0) {
     figures.bytes_per_token = static_cast<double>(result.decode_traffic_bytes) /
-                              static_cast<double>(result.n_decode_steps);
+                              static_cast<double>(result.n_decode_tokens);
     figures.gbps = figures.bytes_per_token * figures.decode_tokens_per_s * 1e-9;
   }
   figures.bandwidth_gbps = measure_read_bandwidth_gbps(engine.settings().n_threads).value_or(0.0);
@@ -40,6 +40,13 @@ std::string stats_line(const engine::GenerateResult& result, const DecodeFigures
       line += fmt::format(", {:.0f} % of the {:.1f} GB/s measured",
                           100 * figures.gbps / figures.bandwidth_gbps, figures.bandwidth_gbps);
     }
+  }
+  if (const engine::SpeculationStats& s = result.speculation; s.n_drafted > 0) {
+    line += fmt::format(
+        " | drafted {}, right {} ({:.0f} %), {:.2f} tokens/step, gain {:.2f}x", s.n_drafted,
+        s.n_accepted, 100 * static_cast<double>(s.n_accepted) / static_cast<double>(s.n_drafted),
+        static_cast<double>(result.n_decode_tokens) / static_cast<double>(result.n_decode_steps),
+        s.gain());
   }
   line += fmt::format(" | ended by {}", engine::stop_reason_name(result.reason));
   return line;

@@ -10,6 +10,7 @@ engine::GenerateResult result() {
   r.tokens.resize(64);
   r.n_prompt = 31;
   r.n_decode_steps = 63;
+  r.n_decode_tokens = 63;
   r.reason = engine::StopReason::kEndOfText;
   return r;
 }
@@ -39,6 +40,22 @@ TEST(StatsLine, LeavesOutWhatWasNotMeasured) {
   engine::GenerateResult one = result();
   one.n_decode_steps = 0;
   EXPECT_EQ(stats_line(one, kFigures).find("GB/s"), std::string::npos);
+}
+
+TEST(StatsLine, SaysWhatDraftsGained) {
+  EXPECT_EQ(stats_line(result(), kFigures).find("drafted"), std::string::npos);
+  engine::GenerateResult drafted = result();
+  drafted.n_decode_steps = 21;
+  drafted.speculation = {.n_drafted = 60,
+                         .n_accepted = 42,
+                         .n_calls = 10,
+                         .seconds = 31.5,
+                         .n_single_calls = 11,
+                         .single_seconds = 11.0};
+  EXPECT_NE(stats_line(drafted, kFigures)
+                .find(" | drafted 60, right 42 (70 %), 3.00 tokens/step, gain 2.00x | ended"),
+            std::string::npos)
+      << stats_line(drafted, kFigures);
 }
 
 }  // namespace

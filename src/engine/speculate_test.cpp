@@ -32,7 +32,7 @@ class SpeculationTest : public ::testing::Test {
     ASSERT_TRUE(written) << written.error().message;
     EngineSettings settings;
     settings.model = path;
-    settings.n_threads = 2;
+    settings.n_threads = 1;
     settings.n_context = 160;
     settings.max_logit_rows = 1 + DraftPolicy::kMaxDraft;
     Result<std::unique_ptr<Engine>> engine = Engine::load(settings, {});
