@@ -9,15 +9,20 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "apps/chat_note.h"
 #include "apps/command.h"
 #include "apps/interrupt.h"
 #include "apps/model_options.h"
 #include "apps/progress.h"
 #include "apps/sampling_options.h"
 #include "apps/speculation_options.h"
+#include "apps/state_options.h"
 #include "apps/stats.h"
 #include "apps/system_prompt.h"
+#include "base/log.h"
 #include "engine/generate.h"
+#include "engine/prefix_tree.h"
+#include "engine/state_file.h"
 
 namespace godwit::apps {
 namespace {
@@ -29,13 +34,17 @@ struct ChatOptions {
   SamplingOptions sampling;
   SpeculationOptions speculation;
   SystemPrompt system_prompt;
+  StateOptions state;
 };
 
 constexpr const char* kHelp =
     "/help   this list\n"
     "/reset  forget the conversation\n"
+    "/regen  answer the last message again, with the next seed\n"
+    "/undo   take the last message and its answer back\n"
+    "/save   write the conversation to --state now, or to /save FILE\n"
     "/stats  figures of the last answer\n"
-    "/quit   leave (or Ctrl-D)\n"
+    "/quit   leave (or Ctrl-D); writes --state\n"
     "Ctrl-C stops an answer; twice leaves. A line that ends in \\ goes on in the next.\n";
 
 // A line from the terminal with editing and history, or from a pipe. Empty at the end of input.
@@ -69,6 +78,14 @@ std::optional<std::string> read_message() {
   return message;
 }
 
+std::string messages_json(const std::vector<ChatMessage>& messages) {
+  json list = json::array();
+  for (const ChatMessage& message : messages) {
+    list.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 class Conversation {
  public:
   Conversation(engine::Engine& engine, engine::Session session, engine::GenerateSettings settings,
@@ -81,20 +98,37 @@ class Conversation {
   }
 
   void reset() {
-    messages_ = json::array();
-    if (!system_prompt_.empty()) {
-      messages_.push_back({{"role", "system"}, {"content", system_prompt_}});
-    }
+    messages_.clear();
+    if (!system_prompt_.empty()) messages_.push_back({"system", system_prompt_});
     session_.reset();
     last_.reset();
   }
 
+  // Goes on with what a state file held; nothing is computed again.
+  Status take_up(const StateOptions& options) {
+    const Result<std::optional<std::string>> note = take_up_state(options, session_);
+    if (!note) return fail(note.error());
+    if (!*note) return {};
+    Result<std::vector<ChatMessage>> saved = parse_chat_note(**note);
+    if (!saved) return fail(std::move(saved).error().with(options.file));
+    if (saved->empty()) return {};
+    const bool same = saved->front() == ChatMessage{"system", system_prompt_};
+    if (!system_prompt_.empty() && !same) {
+      log::warn("the saved conversation keeps its own system message; /reset takes the new one");
+    }
+    messages_ = *std::move(saved);
+    return {};
+  }
+
+  [[nodiscard]] Status save(const std::string& file) const {
+    return engine::save_session(session_, file, chat_note(messages_));
+  }
+
   // One turn. On failure the conversation is as it was before.
   Status answer(const std::string& text) {
-    json messages = messages_;
-    messages.push_back({{"role", "user"}, {"content", text}});
-    const Result<MarkedText> prompt =
-        engine_.render_chat(messages.dump(-1, ' ', false, json::error_handler_t::replace), "");
+    std::vector<ChatMessage> messages = messages_;
+    messages.push_back({"user", text});
+    const Result<MarkedText> prompt = engine_.render_chat(messages_json(messages), "");
     if (!prompt) return fail(prompt.error());
     const std::vector<TokenId> tokens = engine_.encode_chat(*prompt);
     Progress bar("prompt", tokens.size(), Progress::Unit::kTokens);
@@ -113,10 +147,34 @@ class Conversation {
     std::fflush(stdout);
     // Stopped before the first word: as if nothing had been asked.
     if (result->reason == engine::StopReason::kCancelled && result->tokens.empty()) return {};
-    messages.push_back({{"role", "assistant"}, {"content", result->text}});
+    messages.push_back({"assistant", result->text});
     messages_ = std::move(messages);
     last_ = *std::move(result);
+    session_.end_turn();
     return {};
+  }
+
+  // Takes the last turn back and returns what was asked; the answer's state stays in the tree.
+  std::optional<std::string> undo() {
+    const size_t n = messages_.size();
+    if (n < 2 || messages_[n - 1].role != "assistant" || messages_[n - 2].role != "user") {
+      return std::nullopt;
+    }
+    std::string text = messages_[n - 2].content;
+    messages_.resize(n - 2);
+    last_.reset();
+    return text;
+  }
+
+  // The last message again, with the next seed: the same one would say the same.
+  Status regenerate() {
+    const std::vector<ChatMessage> before = messages_;
+    const std::optional<std::string> text = undo();
+    if (!text) return fail("there is no answer yet");
+    ++settings_.sampler.seed;
+    const Status answered = answer(*text);
+    if (messages_.size() < before.size()) messages_ = before;  // nothing came
+    return answered;
   }
 
   void print_stats() const {
@@ -134,13 +192,27 @@ class Conversation {
   engine::Session session_;
   engine::GenerateSettings settings_;
   std::string system_prompt_;
-  json messages_;
+  std::vector<ChatMessage> messages_;
   std::optional<engine::GenerateResult> last_;
 };
 
 enum class Next { kGoOn, kQuit };
 
-Next handle(Conversation& conversation, const std::string& message) {
+void report(const Status& status) {
+  if (!status) std::fprintf(stderr, "error: %s\n", one_line(status.error().message).c_str());
+}
+
+// "/save" and "/save FILE".
+Status save(const Conversation& conversation, const StateOptions& state, std::string_view file) {
+  while (file.starts_with(' ')) file.remove_prefix(1);
+  const std::string path = file.empty() ? state.file : std::string(file);
+  if (path.empty()) return fail("no --state was given; /save FILE names one");
+  Status saved = conversation.save(path);
+  if (saved) std::printf("saved to %s\n", path.c_str());
+  return saved;
+}
+
+Next handle(Conversation& conversation, const StateOptions& state, const std::string& message) {
   if (message.empty()) return Next::kGoOn;
   if (message == "/quit" || message == "/exit") return Next::kQuit;
   if (message == "/help") {
@@ -148,13 +220,18 @@ Next handle(Conversation& conversation, const std::string& message) {
   } else if (message == "/reset") {
     conversation.reset();
     std::printf("forgotten\n");
+  } else if (message == "/regen") {
+    report(conversation.regenerate());
+  } else if (message == "/undo") {
+    std::printf(conversation.undo() ? "taken back\n" : "nothing to take back\n");
+  } else if (message == "/save" || message.starts_with("/save ")) {
+    report(save(conversation, state, std::string_view(message).substr(5)));
   } else if (message == "/stats") {
     conversation.print_stats();
   } else if (message.front() == '/') {
     std::fprintf(stderr, "'%s' is not a command; /help lists them\n", one_line(message).c_str());
   } else {
-    const Status answered = conversation.answer(message);
-    if (!answered) std::fprintf(stderr, "error: %s\n", one_line(answered.error().message).c_str());
+    report(conversation.answer(message));
   }
   return Next::kGoOn;
 }
@@ -176,13 +253,16 @@ Status chat(const ChatOptions& options) {
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
 
+  engine::PrefixTree tree(session->tree_settings(cache_budget_bytes(options.state, **engine)));
+  session->use_tree(&tree);
   Conversation conversation(**engine, std::move(*session), *settings, *std::move(system));
+  if (Status s = conversation.take_up(options.state); !s) return s;
   std::fprintf(stderr, "%s; /help for commands\n", (*engine)->backend().describe().c_str());
   const InterruptGuard guard;
   while (const std::optional<std::string> message = read_message()) {
-    if (handle(conversation, *message) == Next::kQuit) break;
+    if (handle(conversation, options.state, *message) == Next::kQuit) break;
   }
-  return {};
+  return options.state.file.empty() ? Status() : conversation.save(options.state.file);
 }
 
 }  // namespace
@@ -194,8 +274,10 @@ void add_chat_command(CLI::App& app) {
   add_sampling_options(*command, options->sampling);
   add_speculation_options(*command, options->speculation);
   add_system_prompt_options(*command, options->system_prompt);
+  add_state_option(*command, options->state);
+  add_cache_option(*command, options->state);
   command->footer(std::string("Inside:\n") + kHelp +
-                  "Example:\n  godwit chat -m smollm2 -sys \"Answer briefly.\"");
+                  "Example:\n  godwit chat -m smollm2 -sys \"Answer briefly.\" --state talk.state");
   command->callback([options] { finish(chat(*options)); });
 }
 

@@ -25,6 +25,7 @@ struct Spelling {
 };
 
 constexpr auto kSpellings = std::to_array<Spelling>({
+    {"-cram", "--cache-ram"},
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
     {"-hf", "--hf-repo"},

@@ -10,9 +10,11 @@
 #include "apps/progress.h"
 #include "apps/sampling_options.h"
 #include "apps/speculation_options.h"
+#include "apps/state_options.h"
 #include "apps/stats.h"
 #include "apps/system_prompt.h"
 #include "engine/generate.h"
+#include "engine/state_file.h"
 
 namespace godwit::apps {
 namespace {
@@ -26,6 +28,7 @@ struct RunOptions {
   std::string prompt;
   std::string prompt_file;
   SystemPrompt system_prompt;
+  StateOptions state;
   std::string tools_file;
   bool raw = false;  // -no-cnv
   bool no_display_prompt = false;
@@ -105,6 +108,7 @@ void print_json(const engine::Engine& engine, const engine::GenerateSettings& se
                     {"logprobs", probabilities},
                     {"stats",
                      {{"prompt_tokens", result.n_prompt},
+                      {"prompt_tokens_kept", result.n_reused},
                       {"prompt_tokens_per_s", figures.prompt_tokens_per_s},
                       {"decode_tokens", result.tokens.size()},
                       {"decode_tokens_per_s", figures.decode_tokens_per_s},
@@ -140,6 +144,8 @@ Status run(const RunOptions& options) {
   if (!tokens) return fail(tokens.error());
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
+  const Result<std::optional<std::string>> note = take_up_state(options.state, *session);
+  if (!note) return fail(note.error());
 
   const bool shows_prompt = options.raw && !options.no_display_prompt && !options.as_json;
   Progress bar("prompt", tokens->size(), Progress::Unit::kTokens);
@@ -163,12 +169,14 @@ Status run(const RunOptions& options) {
       options.no_stats ? DecodeFigures{} : decode_figures(**engine, *result);
   if (options.as_json) {
     print_json(**engine, settings, *result, figures);
-    return {};
+  } else {
+    std::printf("\n");
+    std::fflush(stdout);
+    if (!options.no_stats) std::fprintf(stderr, "\n%s\n", stats_line(*result, figures).c_str());
   }
-  std::printf("\n");
-  std::fflush(stdout);
-  if (!options.no_stats) std::fprintf(stderr, "\n%s\n", stats_line(*result, figures).c_str());
-  return {};
+  if (options.state.file.empty()) return {};
+  // The messages of a chat stay with its state.
+  return engine::save_session(*session, options.state.file, note->value_or(""));
 }
 
 }  // namespace
@@ -183,6 +191,7 @@ void add_run_command(CLI::App& app) {
   command->add_option("-f,--file", options->prompt_file, "File with the prompt; -: standard input")
       ->excludes("--prompt");
   add_system_prompt_options(*command, options->system_prompt);
+  add_state_option(*command, options->state);
   command->add_option("--tools", options->tools_file, "JSON file with tool definitions");
   command->add_flag("--no-conversation", options->raw,
                     "(-no-cnv) Complete the raw prompt, without the chat template");
@@ -200,6 +209,7 @@ void add_run_command(CLI::App& app) {
       "Examples:\n"
       "  godwit run -m smollm2 -p \"Why is the sky blue?\"\n"
       "  godwit run -m model.gguf -no-cnv -p \"Once upon a time\" -n 64 --temp 0\n"
+      "  godwit run -m model.gguf -f book.txt --state book.state -n 1   # the next is quick\n"
       "  git diff | godwit run -m model.gguf -f - -sys \"Summarise this change.\"");
   command->callback([options] { finish(run(*options)); });
 }

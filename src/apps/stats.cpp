@@ -29,7 +29,11 @@ DecodeFigures decode_figures(const engine::Engine& engine, const engine::Generat
 
 std::string stats_line(const engine::GenerateResult& result, const DecodeFigures& figures) {
   std::string line = fmt::format("prompt {} tokens", result.n_prompt);
-  if (result.n_reused > 0) line += fmt::format(" ({} kept)", result.n_reused);
+  if (result.n_reused > 0) {
+    line += fmt::format(" ({} kept", result.n_reused);
+    if (result.n_from_tree > 0) line += fmt::format(", {} of them cached", result.n_from_tree);
+    line += ")";
+  }
   line +=
       fmt::format(", {:.1f} tok/s | decode {} tokens, {:.1f} tok/s", figures.prompt_tokens_per_s,
                   result.tokens.size(), figures.decode_tokens_per_s);

@@ -261,6 +261,61 @@ class Chat(Commands):
         done = self.chat("hello\nand more\n/stats\n")
         self.assertRegex(done.text, r"prompt \d+ tokens \(\d+ kept\)")
 
+    def test_a_reset_does_not_compute_the_same_again(self):
+        stats = self.chat("hello\nother\n/reset\nhello\n/stats\n", "-sys", "Be brief.").text
+        found = re.search(r"prompt (\d+) tokens \((\d+) kept, (\d+) of them cached\)", stats)
+        self.assertTrue(found, stats)
+        n_prompt, n_kept, n_cached = map(int, found.groups())
+        self.assertEqual((n_kept, n_cached), (n_prompt - 1, n_prompt - 1))
+        stats = self.chat("hello\n/reset\nhello\n/stats\n", "-cram", 0).text
+        self.assertNotIn("cached", stats)
+
+    def test_regen_and_undo(self):
+        done = self.chat("/regen\n/undo\nhello\n/regen\nmore\n/undo\nmore\n")
+        self.assertIn("there is no answer yet", done.err)
+        lines = done.text.split("\n")
+        # Greedy: the next seed says the same.
+        self.assertEqual(lines[0], "nothing to take back")
+        self.assertEqual(lines[1], lines[2])
+        self.assertEqual(lines[3:5], [lines[5 - 2], "taken back"])
+        self.assertEqual(lines[5], lines[3])
+
+    def test_a_saved_conversation_goes_on(self):
+        state = self.path("talk.state")
+        whole = self.chat("hello\nand more\nlast\n").out
+        first = self.chat("hello\n", "--state", state).out
+        second = self.chat("and more\n/quit\n", "--state", state).out
+        third = self.chat("last\n/stats\n", "--state", state).text
+        self.assertTrue(third.encode().startswith(whole[len(first + second):]))
+        self.assertEqual(whole[:len(first + second)], first + second)
+        self.assertRegex(third, r"prompt \d+ tokens \(\d+ kept\)")
+        other = self.path("other.state")
+        self.assertIn("saved to " + other, self.chat("hello\n/save " + other + "\n").text)
+        self.assertTrue(os.path.exists(other))
+        self.assertIn("no --state was given", self.chat("/save\n").err)
+
+    def test_a_state_that_is_none_is_left_alone(self):
+        state = self.path("broken.state")
+        with open(state, "wb") as file:
+            file.write(b"something else entirely")
+        done = self.godwit.run("chat", "-m", self.mixed, "--state", state, stdin=b"hello\n")
+        self.assertEqual(done.code, 1)
+        self.assertIn("not a saved state", done.err)
+        with open(state, "rb") as file:
+            self.assertEqual(file.read(), b"something else entirely")
+
+    def test_run_keeps_a_prompt(self):
+        state = self.path("run.state")
+        ask = ("run", "-m", self.mixed, "-no-cnv", "-n", 4, "--temp", 0, "--json", "--ignore-eos",
+               "-p", "hello " * 40)
+        plain, first, second = (json.loads(self.succeed(*ask, *more).out)
+                                for more in ((), ("--state", state), ("--state", state)))
+        self.assertEqual(first["tokens"], plain["tokens"])
+        self.assertEqual(second["tokens"], plain["tokens"])
+        self.assertEqual(first["stats"]["prompt_tokens_kept"], 0)
+        self.assertEqual(second["stats"]["prompt_tokens_kept"],
+                         second["stats"]["prompt_tokens"] - 1)
+
     def test_a_backslash_continues_the_line(self):
         self.assertEqual(self.chat("one\\\ntwo\n").text.count("\n"), 1)
 
