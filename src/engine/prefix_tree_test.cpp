@@ -145,6 +145,24 @@ TEST(PrefixTree, KeepsTheBeginningOfWhatDoesNotFit) {
   EXPECT_EQ(none.bytes(), 0u);
 }
 
+TEST(PrefixTree, CountsEveryNodeAndEveryPosition) {
+  const auto counted = [](uint64_t nodes, uint64_t positions, uint64_t fixed) {
+    return nodes * PrefixTree::kNodeBytes + positions * (kPositionBytes + sizeof(TokenId)) +
+           fixed * 16;
+  };
+  PrefixTree tree(with_budget(1 << 20, 0));
+  insert(tree, tokens_of("abcdefgh"), 0);
+  EXPECT_EQ(tree.bytes(), counted(2, 8, 0));
+  insert(tree, tokens_of("abcdefxy"), 0);  // cuts "efgh" in two
+  EXPECT_EQ(tree.bytes(), counted(4, 10, 0));
+  EXPECT_EQ(tree.n_nodes(), 4u);
+  PrefixTree snapshots(with_budget(1 << 20, 16));
+  insert(snapshots, tokens_of("abcdefgh"), 16);
+  EXPECT_EQ(snapshots.bytes(), counted(1, 8, 1));
+  insert(snapshots, tokens_of("abcd"), 16);
+  EXPECT_EQ(snapshots.bytes(), counted(2, 8, 2));
+}
+
 // What the tree should know, and what it would take without a budget.
 class Model {
  public:
