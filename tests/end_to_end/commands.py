@@ -294,6 +294,25 @@ class Chat(Commands):
         self.assertTrue(os.path.exists(other))
         self.assertIn("no --state was given", self.chat("/save\n").err)
 
+    def test_recurrent_layers_go_on_from_snapshots_only(self):
+        model = self.synth("hybrid.gguf", "--arch", "qwen3next", "--shape", "tiny", "--experts",
+                           "4", "--experts-used", "2", "--expert-ffn", "256", "--shared-ffn", "256",
+                           "--ssm-key-heads", "2", "--ssm-value-heads", "4", "--ssm-head-dim", "64",
+                           "--type", "q8_0", "--seed", "3")
+        if self.godwit.run("run", "-m", model, "-p", "x", "-n", 1).code != 0:
+            self.skipTest("no recurrent layers yet")
+        state = self.path("hybrid.state")
+        long = b"hello " * 20 + b"\n"  # some chunks
+        ask = ("chat", "-m", model, "-n", 4, "--temp", 0, "--ignore-eos", "-ub", 16)
+        whole = self.succeed(*ask, stdin=long + b"and more\n").out
+        first = self.succeed(*ask, "--state", state, stdin=long).out
+        second = self.succeed(*ask, "--state", state, stdin=b"and more\n").out
+        self.assertEqual(whole, first + second)
+        # Back to where a chunk ended.
+        turned = self.succeed(*ask, stdin=long + b"other\n/reset\n" + long + b"/stats\n").out
+        self.assertTrue(turned.split(b"forgotten\n")[1].startswith(first))
+        self.assertRegex(turned, rb"\d+ of them cached")
+
     def test_a_state_that_is_none_is_left_alone(self):
         state = self.path("broken.state")
         with open(state, "wb") as file:
