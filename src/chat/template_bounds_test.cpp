@@ -49,7 +49,7 @@ std::vector<BoundRow> bound_rows() {
        "bytes of memory"},
       {"long repetition", "{{ 'abc' * 9223372036854775807 }}", "more than"},
       {"long list repetition", "{{ [1] * 9223372036854775807 }}", "bytes of memory"},
-      {"wide column", "{{ 'a'.ljust(9223372036854775807) }}", "bytes of memory"},
+      {"wide column", "{{ 'a'.ljust(9223372036854775807) }}", "more than"},
       {"wide indent", "{{ ([1] * 99999)|tojson(indent=999999999) }}", "bytes of memory"},
       {"wide format", "{{ '%999999999d' % 1 }}", "width or precision"},
       {"precise format", "{{ '{:.999999999f}'.format(1.5) }}", "width or precision"},
@@ -75,7 +75,7 @@ std::vector<BoundRow> bound_rows() {
       {"wide batch", "{{ [1]|batch(1000000000, 0)|list }}", "bytes of memory"},
       {"many slices", "{{ [1]|slice(1000000000)|list }}", "bytes of memory"},
       {"wide join", "{{ range(100000)|join('x' * 100000) }}", "bytes of memory"},
-      {"wide centre", "{{ 'a'|center(1000000000) }}", "bytes of memory"},
+      {"wide centre", "{{ 'a'|center(1000000000) }}", "more than"},
       {"big sort", "{{ (range(100000)|list * 300)|sort|length }}", "bytes of memory"},
       {"quadratic unique", "{{ range(100000)|unique|list|length }}", "steps"},
       {"deep attributes", "{{ [{}]|map(attribute='" + repeated("a.", 100000) + "a')|list }}",
@@ -99,6 +99,18 @@ std::vector<BoundRow> bound_rows() {
        "{% set n = namespace(v=[1], w=[1]) %}{% for i in range(60) %}{% set n.v = [n.v, n.v] %}{% "
        "set n.w = [n.w, n.w] %}{% endfor %}{{ n.v == n.w }}",
        "steps"},
+      {"shared value as a key",
+       "{% set n = namespace(v=(1,)) %}{% for i in range(60) %}{% set n.v = (n.v, n.v) %}{% endfor "
+       "%}{{ {n.v: 1} }}",
+       "more than"},
+      {"shared value as an unknown key",
+       "{% set n = namespace(v=(1,)) %}{% for i in range(60) %}{% set n.v = (n.v, n.v) %}{% endfor "
+       "%}{{ {}.get(n.v) }}",
+       "more than"},
+      {"long attribute of nothing",
+       "{% set a = 'a.' * 100000 %}{% for i in range(99999) %}{% set b = []|map(attribute=a) %}"
+       "{% endfor %}",
+       "more than"},
       {"long output", "{% set a = 'a' * 1000000 %}{% for i in range(99) %}{{ a }}{% endfor %}",
        "output is longer"},
       {"integer overflow", "{{ 9223372036854775807 + 1 }}", "64 bits"},

@@ -139,7 +139,7 @@ std::string grouped(std::string number) {
   return number;
 }
 
-std::string format_number(const Value& value, const Spec& spec) {
+std::string format_number(Budget& budget, const Value& value, const Spec& spec) {
   NumberSpec number = spec.number;
   number.width = 0;  // aligned() brings it there
   const bool integer = as_integer(value).has_value();
@@ -161,7 +161,7 @@ std::string format_number(const Value& value, const Spec& spec) {
     raise("Unknown format code '{}' for object of type '{}'", number.type, type_name(value));
   }
   const double scaled = *as_number(value) * (percent ? 100 : 1);
-  return format_float(scaled, number) + (percent ? "%" : "");
+  return format_float(budget, scaled, number) + (percent ? "%" : "");
 }
 
 class BraceFormatter {
@@ -246,7 +246,7 @@ class BraceFormatter {
     if (!as_number(value)) {
       raise("unsupported format string passed to {}.__format__", type_name(value));
     }
-    std::string number = format_number(value, spec);
+    std::string number = format_number(budget, value, spec);
     return aligned(budget, Text(spec.grouped ? grouped(std::move(number)) : number), spec, '>');
   }
 

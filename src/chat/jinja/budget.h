@@ -43,7 +43,7 @@ class Budget {
       raise("rendering needed more than {} bytes of memory", limits_.max_bytes);
     }
     bytes_ += bytes;
-    step(bytes / 1024);  // filling them takes time too
+    step(bytes / 128);  // filling them takes time too
   }
 
   void release(std::uint64_t bytes) { bytes_ -= bytes; }

@@ -215,6 +215,7 @@ Value Evaluator::strftime_now(const Arguments& arguments) {
     if (at == view.size()) {
       break;
     }
+    budget_.step(8);
     const bool dash = view.substr(at + 1, 1) == "-";  // no padding
     const std::string_view letter = view.substr(at + 1 + (dash ? 1 : 0), 1);
     std::size_t n = 0;

@@ -20,7 +20,7 @@ struct MethodRow {
 
 Value dict_get(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const Parameters p("get", arguments, {"", ""}, 1);
-  check_hashable(p.at(0));
+  check_hashable(runtime.budget, p.at(0));
   if (auto found = subscript(runtime.budget, self, p.at(0))) {
     return *std::move(found);
   }

@@ -88,7 +88,7 @@ std::optional<std::int64_t> truncated(double value) {
 }
 
 // Python's round(value, digits): half to even on the exact value.
-double rounded(double value, std::int64_t digits) {
+double rounded(Budget& budget, double value, std::int64_t digits) {
   if (!std::isfinite(value) || digits > 308) {
     return value;
   }
@@ -99,7 +99,7 @@ double rounded(double value, std::int64_t digits) {
     NumberSpec spec{};
     spec.precision = static_cast<int>(digits);
     spec.type = 'f';
-    return std::strtod(format_float(value, spec).c_str(), nullptr);
+    return std::strtod(format_float(budget, value, spec).c_str(), nullptr);
   }
   const double unit = std::pow(10.0, static_cast<double>(-digits));
   return std::nearbyint(value / unit) * unit;
@@ -199,7 +199,8 @@ Value filesizeformat(Runtime& runtime, const Value& input, const Arguments& argu
   spec.precision = 1;
   spec.type = 'f';
   const std::string letter(1, binary && i == 0 ? 'K' : kPrefixes[i]);
-  return make_text(fmt::format("{} {}{}", format_float(base * bytes / unit(i), spec), letter,
+  return make_text(fmt::format("{} {}{}",
+                               format_float(runtime.budget, base * bytes / unit(i), spec), letter,
                                binary ? "iB" : "B"));
 }
 
@@ -224,7 +225,7 @@ Value to_int(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return number ? Value(*number) : p.get(0) ? p.at(0) : Value(std::int64_t{0});
 }
 
-Value round(Runtime&, const Value& input, const Arguments& arguments) {
+Value round(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("round", arguments, {"precision", "method"}, 0);
   const std::int64_t precision = p.integer(0, 0);
   const std::string_view method = p.get(1) ? p.text(1).view() : "common";
@@ -232,7 +233,7 @@ Value round(Runtime&, const Value& input, const Arguments& arguments) {
     if (const auto i = as_integer(input)) {
       return rounded(*i, precision);
     }
-    return rounded(number_of(input), precision);
+    return rounded(runtime.budget, number_of(input), precision);
   }
   if (method != "ceil" && method != "floor") {
     raise("method must be common, ceil or floor");

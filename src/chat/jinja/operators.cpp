@@ -219,7 +219,7 @@ bool contains(Budget& budget, const Value& container, const Value& item) {
     return contains_text(budget, *text, item);
   }
   if (const Dict* dict = container.dict()) {
-    check_hashable(item);
+    check_hashable(budget, item);
     return find_entry(budget, dict->entries, item) != nullptr;
   }
   if (!is_iterable(container)) {
@@ -286,21 +286,22 @@ std::optional<std::size_t> length(Budget& budget, const Value& value) {
   return std::nullopt;
 }
 
-void check_hashable(const Value& key) {
+void check_hashable(Budget& budget, const Value& key) {
+  budget.step();  // a tuple that holds one twice can hold it 2^99 times
   const Sequence* s = key.sequence();
   if (key.dict() || (s && s->kind == SequenceKind::kList)) {
     raise("unhashable type: '{}'", type_name(key));
   }
   if (s && s->kind == SequenceKind::kTuple) {
     for (const Value& item : s->items) {
-      check_hashable(item);
+      check_hashable(budget, item);
     }
   }
 }
 
 void set_entry(Budget& budget, std::vector<std::pair<Value, Value>>& entries, const Value& key,
                Value value) {
-  check_hashable(key);
+  check_hashable(budget, key);
   for (auto& [k, v] : entries) {
     if (equal(budget, k, key)) {
       v = std::move(value);

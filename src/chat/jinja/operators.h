@@ -43,6 +43,6 @@ std::optional<Value> slice(Budget& budget, const Value& object, const SliceBound
 // Sets an entry, or replaces it in place. Fails for keys that Python cannot hash.
 void set_entry(Budget& budget, std::vector<std::pair<Value, Value>>& entries, const Value& key,
                Value value);
-void check_hashable(const Value& key);
+void check_hashable(Budget& budget, const Value& key);
 
 }  // namespace godwit::chat::jinja

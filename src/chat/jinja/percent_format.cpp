@@ -221,7 +221,7 @@ class PercentFormatter {
     if (!number) {
       raise("must be real number, not {}", type_name(value));
     }
-    out_.append_plain(format_float(*number, spec));
+    out_.append_plain(format_float(budget_, *number, spec));
   }
 
   Budget& budget_;
@@ -288,10 +288,11 @@ std::string format_integer(std::int64_t value, const NumberSpec& spec) {
   return padded(sign_of(value < 0, spec), spec.alternate ? prefix : "", std::move(digits), spec);
 }
 
-std::string format_float(double value, const NumberSpec& spec) {
+std::string format_float(Budget& budget, double value, const NumberSpec& spec) {
   const int precision = spec.precision < 0 ? 6 : spec.precision;
   const char format[] = {'%', spec.alternate ? '#' : '0', '.', '*', spec.type, '\0'};
   std::string digits(static_cast<std::size_t>(precision) + 330, '\0');
+  budget.step(digits.size() / 8);  // each may be a division of a long number
   const int n = std::snprintf(digits.data(), digits.size(), format, precision, std::abs(value));
   digits.resize(static_cast<std::size_t>(n));
   NumberSpec finite = spec;

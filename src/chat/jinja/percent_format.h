@@ -16,6 +16,6 @@ struct NumberSpec {
   char type = 'd';
 };
 std::string format_integer(std::int64_t value, const NumberSpec& spec);
-std::string format_float(double value, const NumberSpec& spec);
+std::string format_float(Budget& budget, double value, const NumberSpec& spec);
 
 }  // namespace godwit::chat::jinja

@@ -195,7 +195,7 @@ Value get_item(Runtime& runtime, const Value& object, const Value& index) {
   return missing_element(object, index);
 }
 
-AttributePath::AttributePath(const Value& attribute) {
+AttributePath::AttributePath(Budget& budget, const Value& attribute) {
   const Text* text = attribute.text();
   if (!text) {
     if (!attribute.is_none()) {
@@ -206,6 +206,8 @@ AttributePath::AttributePath(const Value& attribute) {
   std::string_view rest = text->view();
   while (true) {
     const std::string_view part = rest.substr(0, rest.find('.'));
+    budget.allocate(sizeof(Value) + part.size());
+    budget.step();
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     const bool is_number =

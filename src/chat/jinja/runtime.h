@@ -45,7 +45,7 @@ Value get_item(Runtime& runtime, const Value& object, const Value& index);
 // "a.b.0" as filters take it: get_item along the path.
 class AttributePath {
  public:
-  explicit AttributePath(const Value& attribute);
+  AttributePath(Budget& budget, const Value& attribute);
   Value follow(Runtime& runtime, Value item) const;
 
  private:

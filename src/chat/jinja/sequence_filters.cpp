@@ -54,7 +54,7 @@ Value choose_by_attribute(Runtime& runtime, const Value& input, const Arguments&
   if (arguments.positional.empty()) {
     raise("Missing parameter for attribute name");
   }
-  const AttributePath path(arguments.positional[0]);
+  const AttributePath path(runtime.budget, arguments.positional[0]);
   const bool has_test = arguments.positional.size() > 1;
   const Arguments rest = has_test ? without_first(arguments, 2) : Arguments{};
   std::vector<Value> out;
@@ -73,7 +73,7 @@ Value choose_by_attribute(Runtime& runtime, const Value& input, const Arguments&
 
 Value map_attribute(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("map", arguments, {"attribute", "default"}, 1);
-  const AttributePath path(p.at(0));
+  const AttributePath path(runtime.budget, p.at(0));
   std::vector<Value> out;
   for (Value& item : items_if_true(runtime.budget, input)) {
     Value found = path.follow(runtime, std::move(item));
@@ -180,7 +180,7 @@ Value join_filter(Runtime& runtime, const Value& input, const Arguments& argumen
   std::vector<Text> parts;
   for (Value& item : iterate(runtime.budget, input)) {
     if (!p.is_absent(1)) {
-      item = AttributePath(p.at(1)).follow(runtime, std::move(item));
+      item = AttributePath(runtime.budget, p.at(1)).follow(runtime, std::move(item));
     }
     parts.push_back(to_text(runtime.budget, item));
   }
@@ -257,7 +257,7 @@ Value sum(Runtime& runtime, const Value& input, const Arguments& arguments) {
   }
   for (Value& item : iterate(runtime.budget, input)) {
     if (!p.is_absent(0)) {
-      item = AttributePath(p.at(0)).follow(runtime, std::move(item));
+      item = AttributePath(runtime.budget, p.at(0)).follow(runtime, std::move(item));
     }
     total = binary(runtime.budget, BinaryOp::kAdd, total, item);
   }

@@ -36,9 +36,10 @@ struct KeyRule {
   }
 };
 
-KeyRule rule(const Parameters& p, std::size_t case_sensitive, std::size_t attribute) {
-  return {AttributePath(p.get(attribute) ? p.at(attribute) : Value()), p.flag(case_sensitive),
-          Value()};
+KeyRule rule(Budget& budget, const Parameters& p, std::size_t case_sensitive,
+             std::size_t attribute) {
+  return {AttributePath(budget, p.get(attribute) ? p.at(attribute) : Value()),
+          p.flag(case_sensitive), Value()};
 }
 
 // Stable in both directions, as Python's sort.
@@ -59,7 +60,7 @@ std::vector<Value> items_of(std::vector<Keyed> keyed) {
 
 Value extreme(Runtime& runtime, const Value& input, const Arguments& arguments, bool largest) {
   const Parameters p(largest ? "max" : "min", arguments, {"case_sensitive", "attribute"}, 0);
-  const KeyRule by = rule(p, 0, 1);
+  const KeyRule by = rule(runtime.budget, p, 0, 1);
   std::optional<Keyed> best;
   for (Value& item : iterate(runtime.budget, input)) {
     Value key = by.key(runtime, item);
@@ -76,12 +77,12 @@ Value extreme(Runtime& runtime, const Value& input, const Arguments& arguments, 
 std::vector<KeyRule> sort_rules(Runtime& runtime, const Parameters& p) {
   const Text* text = p.get(2) ? p.at(2).text() : nullptr;
   if (!text) {
-    return {rule(p, 1, 2)};
+    return {rule(runtime.budget, p, 1, 2)};
   }
   std::vector<KeyRule> rules;
   const Text comma(",");
   for (const Text& part : split(runtime.budget, *text, &comma, SearchFrom::kLeft, -1)) {
-    rules.push_back({AttributePath(part), p.flag(1), Value()});
+    rules.push_back({AttributePath(runtime.budget, part), p.flag(1), Value()});
   }
   return rules;
 }
@@ -129,7 +130,7 @@ Value dictsort(Runtime& runtime, const Value& input, const Arguments& arguments)
 Value groupby(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1);
   Budget& budget = runtime.budget;
-  KeyRule by = rule(p, 2, 0);
+  KeyRule by = rule(runtime.budget, p, 2, 0);
   by.otherwise = p.get(1) ? p.at(1) : Value();
   std::vector<Keyed> keyed;
   for (Value& item : iterate(budget, input)) {
@@ -166,12 +167,12 @@ Value max(Runtime& runtime, const Value& input, const Arguments& arguments) {
 
 Value unique(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters p("unique", arguments, {"case_sensitive", "attribute"}, 0);
-  const KeyRule by = rule(p, 0, 1);
+  const KeyRule by = rule(runtime.budget, p, 0, 1);
   std::vector<Value> seen;
   std::vector<Value> out;
   for (Value& item : iterate(runtime.budget, input)) {
     Value key = by.key(runtime, item);
-    check_hashable(key);
+    check_hashable(runtime.budget, key);
     const bool known = std::any_of(seen.begin(), seen.end(), [&](const Value& other) {
       return equal(runtime.budget, other, key);
     });

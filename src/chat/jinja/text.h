@@ -57,7 +57,7 @@ class Text {
 // Puts a text together from pieces, paying the budget for every byte before it is copied.
 class TextBuilder {
  public:
-  explicit TextBuilder(Budget& budget) : charge_(budget) {}
+  explicit TextBuilder(Budget& budget) : budget_(budget), charge_(budget) {}
 
   void append(const Text& text) { append(text, 0, text.size()); }
   // Bytes [begin, end) with their marks.
@@ -76,6 +76,7 @@ class TextBuilder {
   }
   // Each byte put through a function first, where all are ASCII.
   Text finish_mapped(char (*map)(char)) {
+    budget_.step(size() / 32);
     for (char& c : out_.text) c = map(c);
     return finish();
   }
@@ -87,6 +88,7 @@ class TextBuilder {
 
   void mark(std::size_t begin, std::size_t end);
 
+  Budget& budget_;
   Charge charge_;
   MarkedText out_;
 };

@@ -311,6 +311,7 @@ Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill,
     return text;
   }
   const std::int64_t missing = width - length;
+  budget.step(static_cast<std::uint64_t>(missing) / 8);
   // str.center puts the odd one on the left where the width is odd.
   const std::int64_t left = align == Align::kLeft    ? 0
                             : align == Align::kRight ? missing

@@ -140,7 +140,9 @@ const Value* find_key(Budget& budget, const Dict& dict, std::string_view key) {
   budget.step(1 + dict.entries.size() / 8);
   for (const auto& [k, v] : dict.entries) {
     const Text* text = k.text();
-    if (text && text->view() == key) {
+    if (!text || text->size() != key.size()) continue;
+    budget.scan(key.size());
+    if (text->view() == key) {
       return &v;
     }
   }
