@@ -5,6 +5,8 @@
 //
 // One position: for each of Program::kvs in order, K [n_kv_heads, head_dim] of k_type, then V
 // likewise of v_type, little-endian, no padding.
+// The fixed part: for each of Program::states in order, its raw rows, then its matrices, as numbers
+// of the backend's own width.
 #pragma once
 
 #include <cstddef>

@@ -145,6 +145,32 @@ SlidingWindow read_window(Reader& reader, uint32_t n_layers) {
   return window;
 }
 
+Experts read_experts(Reader& reader) {
+  const auto get = [&](std::string_view name, uint64_t high) {
+    return static_cast<uint32_t>(reader.get_uint(name, 0, 0, high));
+  };
+  Experts experts{.n_experts = get("expert_count", kMaxHeads),
+                  .n_used = get("expert_used_count", kMaxHeads),
+                  .ffn = get("expert_feed_forward_length", kMaxDim),
+                  .shared_ffn = get("expert_shared_feed_forward_length", kMaxDim)};
+  if (experts.n_used > experts.n_experts || (experts.n_experts != 0 && experts.n_used == 0)) {
+    reader.note(Error{fmt::format("'{}expert_used_count' is {}, expected 1 to expert_count ({})",
+                                  reader.prefix(), experts.n_used, experts.n_experts)});
+  }
+  return experts;
+}
+
+DeltaNet read_delta_net(Reader& reader) {
+  const auto get = [&](std::string_view name, uint64_t fallback, uint64_t high) {
+    return static_cast<uint32_t>(reader.get_uint(name, fallback, 0, high));
+  };
+  return {.taps = get("ssm.conv_kernel", 0, 64),
+          .head_dim = get("ssm.state_size", 0, 4096),
+          .n_heads = get("ssm.time_step_rank", 0, kMaxHeads),
+          .n_key_heads = get("ssm.group_count", 0, kMaxHeads),
+          .attention_every = get("full_attention_interval", 4, kMaxLayers)};
+}
+
 Scales read_scales(Reader& reader) {
   return {.embedding = reader.get_double("embedding_scale", 0.0),
           .residual = reader.get_double("residual_scale", 0.0),
@@ -164,8 +190,9 @@ Result<Config> read_config(const gguf::File& file) {
   Reader reader(file, config.architecture);
   const auto u32 = [](uint64_t value) { return static_cast<uint32_t>(value); };
   config.n_layers = u32(reader.need_uint("block_count", 1, kMaxLayers));
+  config.n_extra_layers = u32(reader.get_uint("nextn_predict_layers", 0, 0, kMaxLayers));
   config.dim = u32(reader.need_uint("embedding_length", 1, kMaxDim));
-  config.ffn = u32(reader.need_uint("feed_forward_length", 1, kMaxDim));
+  config.ffn = u32(reader.get_uint("feed_forward_length", 0, 0, kMaxDim));
   config.n_heads = u32(reader.need_uint("attention.head_count", 1, kMaxHeads));
   config.n_kv_heads = u32(reader.get_uint("attention.head_count_kv", config.n_heads, 1, kMaxHeads));
   config.context = reader.need_uint("context_length", 1, kMaxContext);
@@ -173,6 +200,11 @@ Result<Config> read_config(const gguf::File& file) {
       static_cast<float>(reader.get_positive("attention.layer_norm_rms_epsilon", 1e-5));
   if (!reader.status()) return fail(reader.status().error());
 
+  if (config.n_extra_layers >= config.n_layers) {
+    return fail("'{0}.nextn_predict_layers' is {1}, expected fewer than block_count ({2})",
+                config.architecture, config.n_extra_layers, config.n_layers);
+  }
+  config.n_layers -= config.n_extra_layers;
   if (config.n_heads % config.n_kv_heads != 0) {
     return fail("'{0}.attention.head_count' is {1}, not a multiple of head_count_kv ({2})",
                 config.architecture, config.n_heads, config.n_kv_heads);
@@ -188,6 +220,8 @@ Result<Config> read_config(const gguf::File& file) {
   config.rope = read_rope(reader, config.head_dim, config.context);
   config.window = read_window(reader, config.n_layers);
   config.scales = read_scales(reader);
+  config.experts = read_experts(reader);
+  config.delta = read_delta_net(reader);
   config.attention_softcap = reader.get_optional_positive("attn_logit_softcapping");
   config.logit_softcap = reader.get_optional_positive("final_logit_softcapping");
   if (!reader.status()) return fail(reader.status().error());

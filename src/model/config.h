@@ -38,6 +38,23 @@ struct SlidingWindow {
   double rope_base = 0.0;    // of the layers with a window; 0: not given
 };
 
+// Routed experts; all 0 in a dense model.
+struct Experts {
+  uint32_t n_experts = 0;
+  uint32_t n_used = 0;
+  uint32_t ffn = 0;
+  uint32_t shared_ffn = 0;  // 0: no shared expert, or as wide as the others
+};
+
+// Gated DeltaNet layers; all 0 where there are none.
+struct DeltaNet {
+  uint32_t taps = 0;
+  uint32_t head_dim = 0;  // of keys and values
+  uint32_t n_heads = 0;   // of values
+  uint32_t n_key_heads = 0;
+  uint32_t attention_every = 0;  // every n-th layer attends
+};
+
 // Factors that some architectures multiply in; 0: not given.
 struct Scales {
   double embedding = 0.0;
@@ -61,6 +78,9 @@ struct Config {
   RopeConfig rope;
   SlidingWindow window;
   Scales scales;
+  Experts experts;
+  DeltaNet delta;
+  uint32_t n_extra_layers = 0;  // after n_layers: heads that predict further tokens
   std::optional<double> attention_softcap;
   std::optional<double> logit_softcap;
 };

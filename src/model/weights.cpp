@@ -101,6 +101,12 @@ std::optional<program::WeightRef> WeightFinder::optional_part(const std::string&
   return declare(*tensor, slice, 1, slice.n);
 }
 
+void WeightFinder::ignore_prefix(const std::string& prefix) {
+  for (const gguf::Tensor& tensor : file_.tensors()) {
+    if (tensor.name.starts_with(prefix)) used_.insert(tensor.name);
+  }
+}
+
 std::vector<std::string> WeightFinder::unused() const {
   std::vector<std::string> names;
   for (const gguf::Tensor& tensor : file_.tensors()) {

@@ -44,8 +44,10 @@ class WeightFinder {
   std::vector<float> values(const std::string& name, uint64_t n);
 
   // Tensors that nothing has asked for; a file that carries one is a variant of its architecture.
-  // Whoever knows that a tensor does not matter says so with ignore().
-  void ignore(std::string_view name) { used_.insert(std::string(name)); }
+  // Whoever knows that a tensor does not matter says so.
+  void ignore_prefix(const std::string& prefix);
+  // Remembers a defect that is not of one tensor.
+  void refuse(std::string message) { note(std::move(message)); }
   [[nodiscard]] std::vector<std::string> unused() const;
 
   [[nodiscard]] const Status& status() const { return status_; }

@@ -30,11 +30,23 @@ Access access(const NormProject& s) {
 Access access(const Attend& s) {
   const uint64_t q_width = uint64_t{s.n_heads} * s.head_dim;
   const uint64_t kv_width = uint64_t{s.n_kv_heads} * s.head_dim;
-  Access a{.reads = {{s.q, q_width}, {s.k, kv_width}, {s.v, kv_width}},
+  Access a{.reads = {{s.q, s.gated ? 2 * q_width : q_width}, {s.k, kv_width}, {s.v, kv_width}},
            .writes = {{s.out, q_width}},
            .weights = {}};
   add(s.q_norm, a);
   add(s.k_norm, a);
+  return a;
+}
+
+Access access(const Recurrent& s) {
+  const uint64_t key_width = uint64_t{s.n_key_heads} * s.head_dim;
+  const uint64_t width = uint64_t{s.n_heads} * s.head_dim;
+  const bool split = s.layout == Recurrent::Layout::kSplit;
+  Access a{.reads = {{s.qkv, 2 * key_width + width + (split ? 0 : width)}},
+           .writes = {{s.out, width}},
+           .weights = {s.conv, s.dt_bias, s.decay, s.norm.weight}};
+  if (s.z) a.reads.push_back({*s.z, width});
+  a.reads.push_back({s.ba, 2 * uint64_t{s.n_heads}});
   return a;
 }
 
@@ -54,6 +66,35 @@ Access access(const GatedUp& s) {
   add(s.gate_bias, a);
   a.weights.push_back(s.up);
   add(s.up_bias, a);
+  return a;
+}
+
+Access access(const Route& s) {
+  Access a{.reads = {{s.in, s.weight.cols}},
+           .writes = {{s.out.buffer, s.out.width()}},
+           .weights = {s.norm.weight, s.weight}};
+  add(s.shared, a);
+  return a;
+}
+
+Access access(const ExpertGatedUp& s) {
+  Access a{.reads = {{s.in, s.gate.weight.cols}, {s.routing.buffer, s.routing.width()}},
+           .writes = {{s.out, s.routing.n_used * s.gate.rows() +
+                                  (s.shared_gate ? s.shared_gate->rows : 0)}},
+           .weights = {s.norm.weight, s.gate.weight, s.up.weight}};
+  add(s.shared_gate, a);
+  add(s.shared_up, a);
+  return a;
+}
+
+Access access(const ExpertDownAdd& s) {
+  Access a{.reads = {{s.in, s.routing.n_used * s.down.weight.cols +
+                                (s.shared_down ? s.shared_down->cols : 0)},
+                     {s.routing.buffer, s.routing.width()},
+                     {s.target, s.down.rows()}},
+           .writes = {{s.target, s.down.rows()}},
+           .weights = {s.down.weight}};
+  add(s.shared_down, a);
   return a;
 }
 

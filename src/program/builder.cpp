@@ -7,8 +7,12 @@ std::string_view kind_name(const Operation& operation) {
                         [](const Embed&) { return std::string_view("Embed"); },
                         [](const NormProject&) { return std::string_view("NormProject"); },
                         [](const Attend&) { return std::string_view("Attend"); },
+                        [](const Recurrent&) { return std::string_view("Recurrent"); },
                         [](const ProjectAdd&) { return std::string_view("ProjectAdd"); },
                         [](const GatedUp&) { return std::string_view("GatedUp"); },
+                        [](const Route&) { return std::string_view("Route"); },
+                        [](const ExpertGatedUp&) { return std::string_view("ExpertGatedUp"); },
+                        [](const ExpertDownAdd&) { return std::string_view("ExpertDownAdd"); },
                         [](const Output&) { return std::string_view("Output"); },
                     },
                     operation);
@@ -36,6 +40,11 @@ KvRef ProgramBuilder::kv(uint32_t n_kv_heads, uint32_t head_dim) {
 RopeRef ProgramBuilder::rope(Rope rope) {
   program_.ropes.push_back(std::move(rope));
   return {static_cast<uint32_t>(program_.ropes.size() - 1)};
+}
+
+StateRef ProgramBuilder::state(State state) {
+  program_.states.push_back(state);
+  return {static_cast<uint32_t>(program_.states.size() - 1)};
 }
 
 void ProgramBuilder::step(std::string_view label, Operation operation) {

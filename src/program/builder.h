@@ -17,6 +17,7 @@ class ProgramBuilder {
   BufferId buffer(std::string_view name, uint64_t width);
   KvRef kv(uint32_t n_kv_heads, uint32_t head_dim);
   RopeRef rope(Rope rope);
+  StateRef state(State state);
 
   // Labels of the steps that follow start with this ("blk.3."); "" for none.
   void scope(std::string prefix) { scope_ = std::move(prefix); }

@@ -29,6 +29,20 @@ struct Kv {
   uint32_t head_dim = 0;
 };
 
+// What a Gated DeltaNet layer carries from token to token, f32: the last taps - 1 raw rows of its
+// q, k and v, and a matrix per value head. Nothing of it can be taken back: a sequence goes on
+// where it is, or from its beginning.
+struct State {
+  uint32_t channels = 0;
+  uint32_t taps = 0;
+  uint32_t n_heads = 0;
+  uint32_t head_dim = 0;
+
+  [[nodiscard]] uint64_t conv_floats() const { return uint64_t{channels} * (taps - 1); }
+  [[nodiscard]] uint64_t floats() const { return conv_floats() + matrix_floats(); }
+  [[nodiscard]] uint64_t matrix_floats() const { return uint64_t{n_heads} * head_dim * head_dim; }
+};
+
 // Angles of position p: p * frequencies[i], i < n_rot / 2; both sine and cosine times `magnitude`.
 struct Rope {
   uint32_t n_rot = 0;               // leading dimensions of each head that turn
@@ -47,6 +61,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Kv> kvs;
   std::vector<Rope> ropes;
+  std::vector<State> states;
   std::vector<Step> main;
   BufferId logits;
 };

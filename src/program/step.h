@@ -39,6 +39,11 @@ struct RopeRef {
   uint32_t value = 0;
 };
 
+// The recurrent state of one layer, an index in Program::states.
+struct StateRef {
+  uint32_t value = 0;
+};
+
 // out = scale * W[token]
 struct Embed {
   WeightRef table;  // [n_vocab, dim]
@@ -79,7 +84,7 @@ struct PositionScale {
 // out_h = softmax(capped(scale * rope(norm(q_h)) . rope(norm(K)))) V. Each KV head serves
 // n_heads / n_kv_heads heads.
 struct Attend {
-  BufferId q;    // [n_heads, head_dim]
+  BufferId q;    // [n_heads, head_dim], or with gates [n_heads, 2, head_dim]: query, then gate
   BufferId k;    // [n_kv_heads, head_dim]
   BufferId v;    // [n_kv_heads, head_dim]
   BufferId out;  // [n_heads, head_dim]
@@ -96,6 +101,32 @@ struct Attend {
   std::optional<PositionScale> q_scale = {};
   float softcap = 0.0f;  // s -> softcap * tanh(s / softcap); 0: none
   uint64_t window = 0;   // sees only the last `window` positions, its own included; 0: all
+  bool gated = false;    // out_h is multiplied by sigmoid of the head's gate, which nothing turns
+};
+
+// One token of a Gated DeltaNet layer (Yang et al. 2024), after its projections. A causal depthwise
+// convolution over the last `taps` rows of q, k and v and SiLU; q and k to length 1 by
+// x * rsqrt(sum(x^2) + 1e-6). Value head h goes with key head h / (n_heads / n_key_heads):
+//   S <- exp(g) S with g = softplus(a + dt_bias) * decay;  S <- S + sigmoid(b) (v - S k) k^T;
+//   out_h = norm(S q / sqrt(head_dim)) * silu(z_h)
+struct Recurrent {
+  // Where q, k, v and z of a token lie: [q of all heads | k | v] and z in its own buffer, or, key
+  // head by key head, [q | k | v of its heads | z of its heads] in `qkv` alone.
+  enum class Layout : uint8_t { kSplit, kByKeyHead };
+
+  BufferId qkv;
+  std::optional<BufferId> z = {};  // [n_heads, head_dim], for kSplit
+  BufferId ba;                     // [n_key_heads][b of its heads | a of its heads]
+  BufferId out;                    // [n_heads, head_dim]
+  StateRef state;
+  Layout layout = Layout::kSplit;
+  WeightRef conv;     // [channels, taps] f32, oldest row first; channels as in kSplit
+  WeightRef dt_bias;  // [1, n_heads] f32
+  WeightRef decay;    // [1, n_heads] f32, negative: -exp(A_log)
+  RmsNorm norm;       // [1, head_dim], the same for all heads
+  uint32_t n_heads = 0;
+  uint32_t n_key_heads = 0;
+  uint32_t head_dim = 0;  // of keys and values
 };
 
 // target += scale * norm(W in (+ bias)); without a norm, scale * (W in (+ bias)).
@@ -134,7 +165,61 @@ struct Output {
   BufferId logits;       // [n_vocab]
 };
 
-using Operation = std::variant<Embed, NormProject, Attend, ProjectAdd, GatedUp, Output>;
+// Which experts a row goes to, in `buffer`: [n_used] ids, by falling weight, as floats; [n_used]
+// weights; and the weight of the shared expert, where there is one.
+struct Routing {
+  BufferId buffer;
+  uint32_t n_used = 0;
+  bool shared = false;
+
+  [[nodiscard]] uint64_t width() const { return 2 * uint64_t{n_used} + (shared ? 1 : 0); }
+  [[nodiscard]] uint64_t n_slots() const { return uint64_t{n_used} + (shared ? 1 : 0); }
+};
+
+// The n_used largest of softmax(W norm(in)), ties to the lower id; their weights, divided by their
+// sum if `renormalise`. The shared expert's weight is sigmoid(shared . norm(in)).
+struct Route {
+  BufferId in;  // [dim]
+  RmsNorm norm;
+  WeightRef weight;                      // [n_experts, dim]
+  std::optional<WeightRef> shared = {};  // [1, dim] f32
+  bool renormalise = true;
+  Routing out;
+};
+
+// Matrices of all experts of a layer, one after the other.
+struct ExpertMatrix {
+  WeightRef weight;  // [n_experts * rows, cols]
+  uint32_t n_experts = 0;
+
+  [[nodiscard]] uint64_t rows() const { return weight.rows / n_experts; }
+};
+
+// n = norm(in); for each expert chosen, and the shared one last:
+// out_s = activation(gate_e n) * (up_e n)
+struct ExpertGatedUp {
+  BufferId in;  // [dim]
+  RmsNorm norm;
+  Routing routing;
+  ExpertMatrix gate;                          // of [ffn, dim]
+  ExpertMatrix up;                            // of [ffn, dim]
+  std::optional<WeightRef> shared_gate = {};  // [shared ffn, dim]
+  std::optional<WeightRef> shared_up = {};    // [shared ffn, dim]
+  Activation activation = Activation::kSilu;
+  BufferId out;  // [n_used, ffn], then [shared ffn]
+};
+
+// target += sum over the experts chosen, then the shared one, of weight_s * (down_e in_s)
+struct ExpertDownAdd {
+  BufferId in;  // [n_used, ffn], then [shared ffn]
+  Routing routing;
+  ExpertMatrix down;                          // of [dim, ffn]
+  std::optional<WeightRef> shared_down = {};  // [dim, shared ffn]
+  BufferId target;                            // [dim]
+};
+
+using Operation = std::variant<Embed, NormProject, Attend, Recurrent, ProjectAdd, GatedUp, Route,
+                               ExpertGatedUp, ExpertDownAdd, Output>;
 
 struct Step {
   std::string label;  // "blk.3.attend"

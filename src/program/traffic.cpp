@@ -24,6 +24,38 @@ Traffic traffic(const Attend& s, const TrafficInput& input) {
       .weight_bytes = norms, .kv_read_bytes = bytes * seen, .kv_write_bytes = bytes * input.n_rows};
 }
 
+// The experts that rows may differ in: n_used of each, no expert twice.
+uint64_t expert_bytes(const ExpertMatrix& matrix, const Routing& routing, uint64_t n_rows) {
+  const uint64_t read = std::min<uint64_t>(matrix.n_experts, n_rows * routing.n_used);
+  return weight_bytes(matrix.weight) / matrix.n_experts * read;
+}
+
+uint64_t optional_bytes(const std::optional<WeightRef>& weight) {
+  return weight ? weight_bytes(*weight) : 0;
+}
+
+Traffic traffic(const ExpertGatedUp& s, const TrafficInput& input) {
+  return {.weight_bytes = weight_bytes(s.norm.weight) +
+                          expert_bytes(s.gate, s.routing, input.n_rows) +
+                          expert_bytes(s.up, s.routing, input.n_rows) +
+                          optional_bytes(s.shared_gate) + optional_bytes(s.shared_up)};
+}
+
+Traffic traffic(const ExpertDownAdd& s, const TrafficInput& input) {
+  return {.weight_bytes =
+              expert_bytes(s.down, s.routing, input.n_rows) + optional_bytes(s.shared_down)};
+}
+
+// State is read and written once per row; a call of many rows keeps it in cache.
+Traffic traffic(const Recurrent& s, const TrafficInput&) {
+  const uint64_t bytes = sizeof(float) * uint64_t{s.n_heads} * s.head_dim * s.head_dim;
+  Traffic t{.weight_bytes = 0, .kv_read_bytes = bytes, .kv_write_bytes = bytes};
+  for (const WeightRef& weight : access_of(Operation(s)).weights) {
+    t.weight_bytes += weight_bytes(weight);
+  }
+  return t;
+}
+
 // Every other kind reads its weights once.
 template <class S>
 Traffic traffic(const S& s, const TrafficInput&) {

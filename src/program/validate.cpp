@@ -152,6 +152,81 @@ class Validator {
                         norm->weight.cols == head_dim ? head_dim : n_heads * head_dim);
   }
 
+  Status check_kind(const Recurrent& s) {
+    if (s.state.value >= program_.states.size()) {
+      return wrong("state {} does not exist", s.state.value);
+    }
+    const State& state = program_.states[s.state.value];
+    if (s.n_key_heads == 0 || s.head_dim == 0 || s.n_heads % s.n_key_heads != 0) {
+      return wrong("{} heads cannot share {} key heads", s.n_heads, s.n_key_heads);
+    }
+    const uint64_t channels = (2 * uint64_t{s.n_key_heads} + s.n_heads) * s.head_dim;
+    if (state.channels != channels || state.n_heads != s.n_heads || state.head_dim != s.head_dim ||
+        state.taps < 2) {
+      return wrong("state of {} channels, {} taps and {} heads of {} does not fit", state.channels,
+                   state.taps, state.n_heads, state.head_dim);
+    }
+    if (s.conv.rows != channels || s.conv.cols != state.taps || s.conv.type != TensorType::kF32) {
+      return wrong("the convolution is [{}, {}] {}, expected [{}, {}] F32", s.conv.rows,
+                   s.conv.cols, tensor_type_name(s.conv.type), channels, state.taps);
+    }
+    if ((s.layout == Recurrent::Layout::kSplit) != s.z.has_value()) {
+      return wrong("z belongs in a buffer of its own where q, k and v are split, and only there");
+    }
+    if (Status c = check_vector(s.dt_bias, s.n_heads); !c) return c;
+    if (Status c = check_vector(s.decay, s.n_heads); !c) return c;
+    return check_vector(s.norm.weight, s.head_dim);
+  }
+
+  Status check_kind(const Route& s) {
+    if (Status c = check_vector(s.norm.weight, s.weight.cols); !c) return c;
+    if (s.shared.has_value() != s.out.shared) return wrong("the shared expert lacks a weight");
+    if (Status c = check_bias(s.shared, s.weight.cols); !c) return c;
+    if (s.out.n_used == 0 || s.out.n_used > s.weight.rows) {
+      return wrong("chooses {} of {} experts", s.out.n_used, s.weight.rows);
+    }
+    return {};
+  }
+
+  Status check_experts(const ExpertMatrix& matrix, uint64_t rows, uint64_t cols) {
+    if (matrix.n_experts == 0 || matrix.weight.rows != matrix.n_experts * rows ||
+        matrix.weight.cols != cols) {
+      return wrong("'{}' is [{}, {}], expected {} experts of [{}, {}]",
+                   program_.weights[matrix.weight.id].name, matrix.weight.rows, matrix.weight.cols,
+                   matrix.n_experts, rows, cols);
+    }
+    return {};
+  }
+
+  // The shared expert has a matrix where it has a weight, of these rows or columns (0: any).
+  Status check_shared(const std::optional<WeightRef>& weight, const Routing& routing, uint64_t rows,
+                      uint64_t cols) {
+    if (weight.has_value() != routing.shared) return wrong("the shared expert lacks a matrix");
+    if (weight && ((rows != 0 && weight->rows != rows) || (cols != 0 && weight->cols != cols))) {
+      return wrong("the shared expert's '{}' is [{}, {}], expected [{}, {}]",
+                   program_.weights[weight->id].name, weight->rows, weight->cols, rows, cols);
+    }
+    return {};
+  }
+
+  Status check_kind(const ExpertGatedUp& s) {
+    if (s.gate.n_experts == 0) return wrong("there are no experts");
+    const uint64_t ffn = s.gate.rows();
+    const uint64_t dim = s.gate.weight.cols;
+    if (Status c = check_vector(s.norm.weight, dim); !c) return c;
+    if (Status c = check_experts(s.gate, ffn, dim); !c) return c;
+    if (Status c = check_experts(s.up, ffn, dim); !c) return c;
+    if (Status c = check_shared(s.shared_gate, s.routing, 0, dim); !c) return c;
+    const uint64_t shared_ffn = s.shared_gate ? s.shared_gate->rows : 0;
+    return check_shared(s.shared_up, s.routing, shared_ffn, dim);
+  }
+
+  Status check_kind(const ExpertDownAdd& s) {
+    if (s.down.n_experts == 0) return wrong("there are no experts");
+    if (Status c = check_experts(s.down, s.down.rows(), s.down.weight.cols); !c) return c;
+    return check_shared(s.shared_down, s.routing, s.down.rows(), 0);
+  }
+
   Status check_kind(const ProjectAdd& s) {
     if (Status c = check_norm(s.norm, s.weight.rows); !c) return c;
     return check_bias(s.bias, s.weight.rows);

@@ -17,6 +17,11 @@ size_t widest_buffer(const Program& program) {
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     if (i != program.logits.value) widest = std::max(widest, size_t{program.buffers[i].width});
   }
+  // Router logits lie where products do.
+  for (const program::Step& step : program.main) {
+    const auto* route = std::get_if<program::Route>(&step.operation);
+    if (route != nullptr) widest = std::max(widest, size_t{route->weight.rows});
+  }
   return widest;
 }
 
@@ -81,6 +86,9 @@ uint64_t attention_bytes(const Program& program, const ContextSettings& settings
   return most;
 }
 
+// q and k of a key head, v of its value heads, and for each the raw rows of one convolution.
+size_t head_floats(const program::State& state) { return size_t{2} * state.channels; }
+
 // KV first, so that its share of the arena is the carver's position after it.
 struct Layout {
   uint64_t kv_bytes = 0;
@@ -101,6 +109,16 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
                    .n_kv_heads = kv.n_kv_heads,
                    .head_dim = kv.head_dim,
                    .capacity = kv_capacity(settings.n_positions)});
+  }
+  std::vector<DeltaState> states;
+  size_t head_area = 0;
+  for (const program::State& state : program.states) {
+    const auto floats = [&](uint64_t n) {
+      return std::span<float>(reinterpret_cast<float*>(carver.take(n * sizeof(float)).data()), n);
+    };
+    states.push_back(
+        {.rows = floats(state.conv_floats()), .matrix = floats(state.matrix_floats())});
+    head_area = std::max(head_area, head_floats(state));
   }
   layout.kv_bytes = carver.used();
 
@@ -131,12 +149,20 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
   for (const program::Rope& rope : program.ropes) {
     angles.push_back(carver.take_floats(settings.max_rows, rope.n_rot));
   }
+  std::vector<std::span<float>> heads;
+  heads.reserve(n_threads);
+  for (size_t i = 0; i < n_threads; ++i) {
+    const BufferView area = carver.take_floats(1, head_area);
+    heads.push_back({area.data, area.width});
+  }
   const std::span<std::byte> attention = carver.take(attention_bytes(program, settings, n_threads));
 
   if (context != nullptr) {
     context->settings = settings;
     context->buffers = std::move(buffers);
     context->kvs = std::move(kvs);
+    context->states = std::move(states);
+    context->heads = std::move(heads);
     context->shared_input = shared;
     context->own_inputs = std::move(own);
     context->gate = gate;

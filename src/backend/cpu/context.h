@@ -30,6 +30,12 @@ struct InputArea {
   std::span<std::byte> q8_256;  // both planes as kQ8Block256
 };
 
+// program::State of one layer.
+struct DeltaState {
+  std::span<float> rows;    // [taps - 1, channels], oldest first, raw
+  std::span<float> matrix;  // [n_heads, head_dim of k, head_dim of v]
+};
+
 class Context {
  public:
   [[nodiscard]] static backend::MemoryNeed need(const program::Program& program,
@@ -41,13 +47,16 @@ class Context {
   backend::ContextSettings settings;
   std::vector<BufferView> buffers;    // indexed by BufferId
   std::vector<KvCache> kvs;           // indexed by KvRef; keys already turned by RoPE
+  std::vector<DeltaState> states;     // indexed by StateRef
+  int32_t next_position = 0;          // of the sequence that the states have seen
   InputArea shared_input;             // max_rows rows, filled by all threads
   std::vector<InputArea> own_inputs;  // per thread, one row
   BufferView gate;                    // [max_rows, widest buffer]: gate, projections to be added
   std::vector<std::span<std::byte>> plane_sums;  // per thread: [2 * rows, its rows of a weight] f32
   BufferView turned_q;                           // [max_rows, widest buffer]: queries after RoPE
-  std::vector<BufferView> angles;  // indexed by RopeRef: [max_rows, n_rot] cosines, sines
-  std::span<std::byte> attention;  // work area of attention.h
+  std::vector<BufferView> angles;       // indexed by RopeRef: [max_rows, n_rot] cosines, sines
+  std::span<std::byte> attention;       // work area of attention.h
+  std::vector<std::span<float>> heads;  // per thread: work area of one key head's delta rule
 
   // Of the last run.
   size_t n_rows = 0;

@@ -43,6 +43,7 @@ class CpuBackend final : public backend::Backend {
                     attend->head_dim, kMaxHeadDim);
       }
     }
+    if (Status s = supports_experts(step.operation); !s) return s;
     for (const program::WeightRef& ref : program::access_of(step.operation).weights) {
       if (ref.rows > 1 && find_matvec_kernel(ref.type, isa_) == nullptr) {
         return fail("cpu: no kernel for type {}", tensor_type_name(ref.type));
@@ -90,6 +91,7 @@ class CpuBackend final : public backend::Backend {
     for (size_t t = 0; t < rows.size(); ++t) {
       if (rows[t].wants_logits) context.logit_rows.push_back(static_cast<uint32_t>(t));
     }
+    if (!program_->states.empty() && steps.begin == 0) begin_states(context, rows);
     const Call call{.program = *program_,
                     .weights = weights_,
                     .ops = vector_ops(isa_),
@@ -135,6 +137,33 @@ class CpuBackend final : public backend::Backend {
   }
 
  private:
+  // Recurrent states go on from where they are, or from the beginning of a sequence.
+  static void begin_states(Context& context, std::span<const Row> rows) {
+    if (rows.front().position.value == 0) {
+      for (const DeltaState& state : context.states) {
+        std::ranges::fill(state.rows, 0.0f);
+        std::ranges::fill(state.matrix, 0.0f);
+      }
+      context.next_position = 0;
+    }
+    check(rows.front().position.value == context.next_position,
+          "a recurrent state cannot jump in its sequence");
+    context.next_position += static_cast<int32_t>(rows.size());
+  }
+
+  // Experts are cut out of a packed matrix at tiles of 16 rows.
+  static Status supports_experts(const program::Operation& operation) {
+    const auto fits = [](uint64_t rows) { return rows % kTileRows == 0; };
+    const auto* up = std::get_if<program::ExpertGatedUp>(&operation);
+    const auto* down = std::get_if<program::ExpertDownAdd>(&operation);
+    if ((up != nullptr && !fits(up->gate.rows())) ||
+        (down != nullptr && !fits(down->down.rows()))) {
+      return fail("cpu: experts of {} rows; expected a multiple of {}",
+                  up != nullptr ? up->gate.rows() : down->down.rows(), kTileRows);
+    }
+    return {};
+  }
+
   void check_rows(const Context& context, std::span<const Row> rows) const {
     size_t wanting = 0;
     check(!rows.empty() && rows.size() <= context.settings.max_rows,

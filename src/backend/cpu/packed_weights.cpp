@@ -17,14 +17,19 @@ constexpr uint64_t kWeightAlignment = 4096;
 // Rows that one thread packs at a time.
 constexpr uint64_t kPackRows = 16 * kTileRows;
 
-enum class Use : uint8_t { kLookedUp, kVector, kMultiplied };
+enum class Use : uint8_t { kLookedUp, kVector, kTaps, kMultiplied };
 
-// How the program uses each weight; multiplied wins (a tied embedding is also looked up).
+// How the program uses each weight; multiplied wins (a tied embedding is also looked up). Taps of a
+// convolution are turned to [taps, channels].
 std::vector<Use> uses_of(const Program& program) {
   std::vector<Use> uses(program.weights.size(), Use::kLookedUp);
   for (const program::Step& step : program.main) {
     if (std::holds_alternative<program::Embed>(step.operation)) continue;
+    if (const auto* recurrent = std::get_if<program::Recurrent>(&step.operation)) {
+      uses[recurrent->conv.id] = Use::kTaps;
+    }
     for (const program::WeightRef& ref : program::access_of(step.operation).weights) {
+      if (uses[ref.id] == Use::kTaps) continue;
       uses[ref.id] = ref.rows == 1 ? Use::kVector : Use::kMultiplied;
     }
   }
@@ -36,7 +41,8 @@ uint64_t packed_bytes(const program::Weight& weight, Use use) {
     case Use::kLookedUp:
       return 0;
     case Use::kVector:
-      return round_up(weight.cols * sizeof(float), kWeightAlignment);
+    case Use::kTaps:
+      return round_up(weight.rows * weight.cols * sizeof(float), kWeightAlignment);
     case Use::kMultiplied: {
       const uint64_t rows = round_up(weight.rows, kTileRows);
       return round_up(rows * find_packing(weight.type)->packed_row_bytes(weight.cols),
@@ -44,6 +50,15 @@ uint64_t packed_bytes(const program::Weight& weight, Use use) {
     }
   }
   return 0;
+}
+
+// [rows, cols] f32 of a file to [cols, rows].
+void transpose(std::span<const std::byte> file, uint64_t rows, uint64_t cols, float* out) {
+  for (uint64_t r = 0; r < rows; ++r) {
+    for (uint64_t c = 0; c < cols; ++c) {
+      std::memcpy(out + c * rows + r, file.data() + (r * cols + c) * sizeof(float), sizeof(float));
+    }
+  }
 }
 
 }  // namespace
@@ -79,6 +94,9 @@ Status PackedWeights::pack(const Program& program,
     const program::Weight& weight = program.weights[i];
     if (uses[i] == Use::kVector) {
       std::memcpy(at, files[i].data(), weight.cols * sizeof(float));
+      vectors_[i] = reinterpret_cast<const float*>(at);
+    } else if (uses[i] == Use::kTaps) {
+      transpose(files[i], weight.rows, weight.cols, reinterpret_cast<float*>(at));
       vectors_[i] = reinterpret_cast<const float*>(at);
     } else if (uses[i] == Use::kMultiplied) {
       const Packing& packing = *find_packing(weight.type);

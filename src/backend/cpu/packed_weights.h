@@ -44,7 +44,7 @@ class PackedWeights {
  private:
   AlignedBuffer arena_;
   std::vector<Matrix> matrices_;       // indexed by weight id; null where not multiplied
-  std::vector<const float*> vectors_;  // indexed by weight id; null where not a vector
+  std::vector<const float*> vectors_;  // indexed by weight id; null where not a vector or taps
   std::vector<std::span<const std::byte>> files_;
 };
 

@@ -64,7 +64,12 @@ void check_range(const Context& context, PositionRange range, bool fits) {
 }  // namespace
 
 backend::StateShape state_shape(const program::Program& program, const Context& context) {
-  return backend::state_shape_of(program.kvs, context.settings.k_type, context.settings.v_type);
+  backend::StateShape shape =
+      backend::state_shape_of(program.kvs, context.settings.k_type, context.settings.v_type);
+  for (const program::State& state : program.states) {
+    shape.fixed_bytes += state.floats() * sizeof(float);
+  }
+  return shape;
 }
 
 void export_state(const program::Program& program, const Context& context, PositionRange range,
@@ -72,6 +77,14 @@ void export_state(const program::Program& program, const Context& context, Posit
   const backend::StateShape shape = state_shape(program, context);
   check_range(context, range,
               backend::fits_state(shape, range, to.positions.size(), to.fixed.size()));
+  std::byte* fixed = to.fixed.data();
+  for (const DeltaState& state : context.states) {
+    if (to.fixed.empty()) break;
+    for (const std::span<float> part : {state.rows, state.matrix}) {
+      std::memcpy(fixed, part.data(), part.size_bytes());
+      fixed += part.size_bytes();
+    }
+  }
   if (to.positions.empty()) return;
   walk(context, range, shape.position_bytes, to.positions.data(),
        [](const KvCache& cache, size_t head, uint64_t position, std::byte* k, std::byte* v) {
@@ -90,6 +103,15 @@ void import_state(const program::Program& program, Context& context, PositionRan
   const backend::StateShape shape = state_shape(program, context);
   check_range(context, range,
               backend::fits_state(shape, range, from.positions.size(), from.fixed.size()));
+  const std::byte* fixed = from.fixed.data();
+  for (const DeltaState& state : context.states) {
+    if (from.fixed.empty()) break;
+    for (const std::span<float> part : {state.rows, state.matrix}) {
+      std::memcpy(part.data(), fixed, part.size_bytes());
+      fixed += part.size_bytes();
+    }
+    context.next_position = static_cast<int32_t>(range.end);
+  }
   if (from.positions.empty()) return;
   walk(context, range, shape.position_bytes, from.positions.data(),
        [](const KvCache& cache, size_t head, uint64_t position, const std::byte* k,

@@ -76,6 +76,52 @@ struct VectorBody {
     });
   }
 
+  static void sigmoid_mul(const float* gate, float* y, size_t n) {
+    for_lanes(n, [&](size_t i, size_t count) {
+      L::store(gated(L::load(y + i, count), L::load(gate + i, count)), y + i, count);
+    });
+  }
+
+  static void unit_length(const float* x, float epsilon, float* out, size_t n) {
+    typename L::Squares squares;
+    for_lanes(n, [&](size_t i, size_t count) { squares.add(L::load(x + i, count)); });
+    const double root = __builtin_sqrt(squares.sum() + static_cast<double>(epsilon));
+    scale(x, static_cast<float>(1.0 / root), out, n);
+  }
+
+  static void convolve(const float* const* rows, const float* const* taps, size_t n_rows,
+                       float* out, size_t n) {
+    for_lanes(n, [&](size_t i, size_t count) {
+      L sum = L::zero();
+      for (size_t r = 0; r < n_rows; ++r) {
+        sum = L::fma(L::load(taps[r] + i, count), L::load(rows[r] + i, count), sum);
+      }
+      L::store(gated(sum, sum), out + i, count);
+    });
+  }
+
+  // Sixteen values of v at a time, so that `change` and `out` stay in registers.
+  static void delta_rule(const DeltaHead& head, float* s, float* out, size_t n) {
+    const L decay = L::splat(head.decay);
+    const L beta = L::splat(head.beta);
+    for_lanes(n, [&](size_t j, size_t count) {
+      L predicted = L::zero();
+      for (size_t i = 0; i < n; ++i) {
+        const L decayed = L::mul(L::load(s + i * n + j, count), decay);
+        L::store(decayed, s + i * n + j, count);
+        predicted = L::fma(decayed, L::splat(head.k[i]), predicted);
+      }
+      const L change = L::mul(L::sub(L::load(head.v + j, count), predicted), beta);
+      L sum = L::zero();
+      for (size_t i = 0; i < n; ++i) {
+        const L updated = L::fma(change, L::splat(head.k[i]), L::load(s + i * n + j, count));
+        L::store(updated, s + i * n + j, count);
+        sum = L::fma(updated, L::splat(head.q[i]), sum);
+      }
+      L::store(sum, out + j, count);
+    });
+  }
+
   static void softcap(const float* x, float cap, float* y, size_t n) {
     const L c = L::splat(cap);
     for_lanes(n, [&](size_t i, size_t count) {
@@ -141,6 +187,10 @@ struct VectorBody {
                                        .scale = scale,
                                        .silu_mul = silu_mul,
                                        .gelu_mul = gelu_mul,
+                                       .sigmoid_mul = sigmoid_mul,
+                                       .unit_length = unit_length,
+                                       .convolve = convolve,
+                                       .delta_rule = delta_rule,
                                        .softcap = softcap,
                                        .exp = exp,
                                        .rope_adjacent = rope_adjacent,

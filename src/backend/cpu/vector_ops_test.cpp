@@ -209,6 +209,93 @@ TEST(VectorOps, SiluHasTheRightLimits) {
   }
 }
 
+TEST(VectorOps, SoftcapBendsTowardsTheCap) {
+  for (const size_t n : kSizes) {
+    const Floats x(n, n, 40.0);
+    const std::vector<float> out = same_on_all(
+        n, [&](const VectorOps& ops, float* to) { ops.softcap(x.data(), 30.0f, to, n); });
+    for (size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(static_cast<double>(out[i]), 30.0 * std::tanh(x.at(i) / 30.0), 1e-5);
+    }
+  }
+}
+
+TEST(VectorOps, SigmoidMulScalesByTheGate) {
+  for (const size_t n : kSizes) {
+    const Floats gate(n, n, 4.0);
+    const Floats y(n, n + 1, 1.0);
+    const std::vector<float> out = same_on_all(n, [&](const VectorOps& ops, float* to) {
+      std::copy_n(y.data(), n, to);
+      ops.sigmoid_mul(gate.data(), to, n);
+    });
+    for (size_t i = 0; i < n; ++i) {
+      const double expected = y.at(i) / (1.0 + std::exp(-gate.at(i)));
+      EXPECT_NEAR(static_cast<double>(out[i]), expected, 5e-7 * std::abs(expected));
+    }
+  }
+}
+
+TEST(VectorOps, UnitLengthDividesByTheLength) {
+  for (const size_t n : kSizes) {
+    const Floats x(n, n, 3.0);
+    const std::vector<float> out = same_on_all(
+        n, [&](const VectorOps& ops, float* to) { ops.unit_length(x.data(), 1e-6f, to, n); });
+    double squares = 0.0;
+    for (size_t i = 0; i < n; ++i) squares += x.at(i) * x.at(i);
+    const double factor = 1.0 / std::sqrt(squares + static_cast<double>(1e-6f));
+    for (size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(static_cast<double>(out[i]), x.at(i) * factor, 2e-7 * std::abs(x.at(i) * factor));
+    }
+  }
+}
+
+TEST(VectorOps, ConvolveWeighsRowsAndBends) {
+  for (const size_t n : kSizes) {
+    const Floats rows[] = {Floats(n, n, 1.0), Floats(n, n + 1, 1.0), Floats(n, n + 2, 1.0)};
+    const Floats taps[] = {Floats(n, n + 3, 1.0), Floats(n, n + 4, 1.0), Floats(n, n + 5, 1.0)};
+    const float* const row_data[] = {rows[0].data(), rows[1].data(), rows[2].data()};
+    const float* const tap_data[] = {taps[0].data(), taps[1].data(), taps[2].data()};
+    const std::vector<float> out = same_on_all(
+        n, [&](const VectorOps& ops, float* to) { ops.convolve(row_data, tap_data, 3, to, n); });
+    for (size_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (size_t r = 0; r < 3; ++r) sum += rows[r].at(i) * taps[r].at(i);
+      EXPECT_NEAR(static_cast<double>(out[i]), sum / (1.0 + std::exp(-sum)), 2e-6) << n << " " << i;
+    }
+  }
+}
+
+// Decay, prediction from the decayed state, update, reading of the updated state: in this order.
+TEST(VectorOps, DeltaRuleDecaysPredictsUpdatesAndReads) {
+  for (const size_t n : {size_t{1}, size_t{8}, size_t{16}, size_t{24}, size_t{128}}) {
+    const double unit = 1.0 / std::sqrt(static_cast<double>(n));
+    const Floats q(n, n, unit);
+    const Floats k(n, n + 1, unit);
+    const Floats v(n, n + 2, 1.0);
+    const Floats before(n * n, n + 3, 0.5);
+    // Out, then the state.
+    const std::vector<float> found = same_on_all(n + n * n, [&](const VectorOps& ops, float* to) {
+      std::copy_n(before.data(), n * n, to + n);
+      ops.delta_rule({.q = q.data(), .k = k.data(), .v = v.data(), .decay = 0.9f, .beta = 0.7f},
+                     to + n, to, n);
+    });
+    for (size_t j = 0; j < n; ++j) {
+      double predicted = 0;
+      for (size_t i = 0; i < n; ++i) {
+        predicted += static_cast<double>(0.9f) * before.at(i * n + j) * k.at(i);
+      }
+      const double change = static_cast<double>(0.7f) * (v.at(j) - predicted);
+      double read = 0;
+      for (size_t i = 0; i < n; ++i) {
+        const double updated = static_cast<double>(0.9f) * before.at(i * n + j) + change * k.at(i);
+        EXPECT_NEAR(static_cast<double>(found[n + i * n + j]), updated, 2e-6);
+        read += updated * q.at(i);
+      }
+      EXPECT_NEAR(static_cast<double>(found[j]), read, 1e-5);
+    }
+  }
+}
+
 struct RopeCase {
   size_t n_rot;
   size_t head_dim;

@@ -7,6 +7,14 @@
 
 namespace godwit::cpu {
 
+struct DeltaHead {
+  const float* q;
+  const float* k;
+  const float* v;
+  float decay;
+  float beta;
+};
+
 struct VectorOps {
   // out = x * f32(1 / sqrt(mean(x^2) + epsilon)) * weight. Squares are summed in f64 (each exact)
   // into lane (index mod 16), the lanes then halved 16 -> 8 -> 4 -> 2 -> 1. out may be x.
@@ -19,6 +27,16 @@ struct VectorOps {
   void (*silu_mul)(const float* gate, const float* up, float* out, size_t n);
   // out = 0.5 gate (1 + tanh(sqrt(2/pi) (gate + 0.044715 gate^3))) * up; out may be either.
   void (*gelu_mul)(const float* gate, const float* up, float* out, size_t n);
+  // y /= 1 + exp(-gate)
+  void (*sigmoid_mul)(const float* gate, float* y, size_t n);
+  // out = x * f32(1 / sqrt(sum(x^2) + epsilon)), summed as in rms_norm; out may be x.
+  void (*unit_length)(const float* x, float epsilon, float* out, size_t n);
+  // out = silu(sum over i < n_rows of taps[i] * rows[i]), one chain of fma in order of i.
+  void (*convolve)(const float* const* rows, const float* const* taps, size_t n_rows, float* out,
+                   size_t n);
+  // The gated delta rule for one head of n dimensions; s: [k, v]. In order of k:
+  // s *= decay; change = v - sum_k s k; then s += (beta change) k; out = sum_k s q.
+  void (*delta_rule)(const DeltaHead& head, float* s, float* out, size_t n);
   // y = cap * tanh(x / cap); y may be x.
   void (*softcap)(const float* x, float cap, float* y, size_t n);
   // out = exp(x), within 2e-7 relatively; 0 below -87.3, finite above 88.3. out may be x.

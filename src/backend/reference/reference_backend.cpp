@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "backend/reference/delta_rule.h"
+#include "backend/reference/routing.h"
 #include "backend/reference/state.h"
 #include "backend/reference/steps.h"
 #include "base/check.h"
@@ -20,10 +22,12 @@ using program::Row;
 
 struct Context {
   ContextSettings settings;
-  std::vector<Matrix> buffers;  // indexed by BufferId
-  std::vector<KvCache> kvs;     // indexed by KvRef
-  Matrix normed;                // [max_rows, widest input]
+  std::vector<Matrix> buffers;     // indexed by BufferId
+  std::vector<KvCache> kvs;        // indexed by KvRef
+  std::vector<DeltaState> states;  // indexed by StateRef
+  Matrix normed;                   // [max_rows, widest input]
   Matrix gate;
+  Matrix queries;             // [max_rows, widest input], of heads whose gates have been left out
   std::vector<float> logits;  // [logit rows of the last run, n_vocab]
   size_t n_rows = 0;          // of the last run
   size_t n_logit_rows = 0;
@@ -89,9 +93,10 @@ class Run {
   }
 
   void execute(const program::Attend& s) {
-    if (s.q_norm) norm_rows(*s.q_norm, buffer(s.q), context_.normed);
+    const Matrix& plain = s.gated ? without_gates(s) : buffer(s.q);
+    if (s.q_norm) norm_rows(*s.q_norm, plain, context_.normed);
     if (s.k_norm) norm_rows(*s.k_norm, buffer(s.k), context_.gate);
-    const Matrix& queries = s.q_norm ? context_.normed : buffer(s.q);
+    const Matrix& queries = s.q_norm ? context_.normed : plain;
     const Matrix& keys = s.k_norm ? context_.gate : buffer(s.k);
     store(s, keys);
     pool_.run([&](size_t thread) {
@@ -99,6 +104,142 @@ class Run {
         attend_one(s, queries, item / s.n_heads, item % s.n_heads);
       }
     });
+    if (s.gated) multiply_by_gates(s);
+  }
+
+  // [n_heads, 2, head_dim] to [n_heads, head_dim].
+  const Matrix& without_gates(const program::Attend& s) {
+    Matrix& queries = context_.queries;
+    queries.width = size_t{s.n_heads} * s.head_dim;
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      for (size_t h = 0; h < s.n_heads; ++h) {
+        const auto q = buffer(s.q).row(t).subspan(2 * h * s.head_dim, s.head_dim);
+        std::copy(q.begin(), q.end(), queries.row(t).subspan(h * s.head_dim).begin());
+      }
+    }
+    return queries;
+  }
+
+  void multiply_by_gates(const program::Attend& s) {
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      for (size_t i = 0; i < size_t{s.n_heads} * s.head_dim; ++i) {
+        const size_t head = i / s.head_dim;
+        const double gate = buffer(s.q).row(t)[(head + 1) * s.head_dim + i];
+        buffer(s.out).row(t)[i] *= sigmoid(gate);
+      }
+    }
+  }
+
+  void execute(const program::Recurrent& s) {
+    DeltaState& state = context_.states[s.state.value];
+    const DeltaLayer layer = delta_layer(s);
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      check_state_position(state, rows_[t].position);
+      const DeltaRow row{.qkv = buffer(s.qkv).row(t),
+                         .z = s.z ? buffer(*s.z).row(t) : std::span<double>{},
+                         .ba = buffer(s.ba).row(t),
+                         .out = buffer(s.out).row(t)};
+      delta_row(layer, row, state);
+    }
+  }
+
+  DeltaLayer delta_layer(const program::Recurrent& s) {
+    DeltaLayer layer{.layout = s.layout,
+                     .n_heads = s.n_heads,
+                     .n_key_heads = s.n_key_heads,
+                     .head_dim = s.head_dim,
+                     .taps = s.conv.cols,
+                     .conv = std::vector<double>(s.conv.rows * s.conv.cols),
+                     .dt_bias = std::vector<double>(s.n_heads),
+                     .decay = std::vector<double>(s.n_heads),
+                     .norm = std::vector<double>(s.head_dim),
+                     .epsilon = static_cast<double>(s.norm.epsilon)};
+    for (uint64_t r = 0; r < s.conv.rows; ++r) {
+      decode_weight_row(weight(s.conv), r,
+                        std::span(layer.conv).subspan(r * s.conv.cols, s.conv.cols));
+    }
+    decode_weight_row(weight(s.dt_bias), 0, layer.dt_bias);
+    decode_weight_row(weight(s.decay), 0, layer.decay);
+    decode_weight_row(weight(s.norm.weight), 0, layer.norm);
+    return layer;
+  }
+
+  // The state goes on from where it is, or from the beginning of a sequence.
+  static void check_state_position(DeltaState& state, Position position) {
+    if (position.value == 0) state.reset();
+    check(position.value == state.next_position, "a recurrent state cannot jump in its sequence");
+    ++state.next_position;
+  }
+
+  void execute(const program::Route& s) {
+    const Matrix& x = normed(s.in, s.norm);
+    Matrix logits{.width = s.weight.rows,
+                  .values = std::vector<double>(rows_.size() * s.weight.rows)};
+    multiply(s.weight, std::nullopt, x, logits);
+    std::vector<double> shared(s.shared ? s.weight.cols : 0);
+    if (s.shared) decode_weight_row(weight(*s.shared), 0, shared);
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      const std::span<double> out = buffer(s.out.buffer).row(t);
+      route_row(logits.row(t), s.renormalise, out.first(s.out.n_used),
+                out.subspan(s.out.n_used, s.out.n_used));
+      if (!s.shared) continue;
+      double sum = 0;
+      for (size_t i = 0; i < shared.size(); ++i) sum += shared[i] * x.row(t)[i];
+      out.back() = sigmoid(sum);
+    }
+  }
+
+  // The rows of one expert, or the whole of the shared one.
+  static WeightView expert_view(const WeightView& all, const program::ExpertMatrix& matrix,
+                                size_t id) {
+    WeightView view = all;
+    view.rows = matrix.rows();
+    const uint64_t bytes = view.rows * row_bytes(all.type, all.cols);
+    view.bytes = all.bytes.subspan(id * bytes, bytes);
+    return view;
+  }
+
+  WeightView slot_view(const program::ExpertMatrix& matrix,
+                       const std::optional<program::WeightRef>& shared,
+                       const program::Routing& routing, size_t t, size_t slot) {
+    if (slot == routing.n_used) return weight(*shared);
+    const auto id = static_cast<size_t>(buffer(routing.buffer).row(t)[slot]);
+    return expert_view(weight(matrix.weight), matrix, id);
+  }
+
+  void execute(const program::ExpertGatedUp& s) {
+    const Matrix& x = normed(s.in, s.norm);
+    const auto one = [&](const WeightView& w, size_t t) {
+      const Matrix row{.width = x.width, .values = {x.row(t).begin(), x.row(t).end()}};
+      Matrix y{.width = w.rows, .values = std::vector<double>(w.rows)};
+      mat_mul({.weight = w, .bias = nullptr, .x = &row, .n_rows = 1}, pool_, y);
+      return y.values;
+    };
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
+        const auto gate = one(slot_view(s.gate, s.shared_gate, s.routing, t, slot), t);
+        const auto up = one(slot_view(s.up, s.shared_up, s.routing, t, slot), t);
+        const std::span<double> out =
+            buffer(s.out).row(t).subspan(slot * s.gate.rows(), gate.size());
+        for (size_t i = 0; i < out.size(); ++i) out[i] = activate(s.activation, gate[i]) * up[i];
+      }
+    }
+  }
+
+  void execute(const program::ExpertDownAdd& s) {
+    const size_t dim = s.down.rows();
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      const std::span<const double> routing = buffer(s.routing.buffer).row(t);
+      for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
+        const WeightView w = slot_view(s.down, s.shared_down, s.routing, t, slot);
+        const auto hidden = buffer(s.in).row(t).subspan(slot * s.down.weight.cols, w.cols);
+        const Matrix row{.width = w.cols, .values = {hidden.begin(), hidden.end()}};
+        Matrix y{.width = dim, .values = std::vector<double>(dim)};
+        mat_mul({.weight = w, .bias = nullptr, .x = &row, .n_rows = 1}, pool_, y);
+        const double share = routing[s.routing.n_used + slot];
+        for (size_t i = 0; i < dim; ++i) buffer(s.target).row(t)[i] += share * y.values[i];
+      }
+    }
   }
 
   // Turned keys, and values, into the cache.
@@ -213,7 +354,10 @@ class ReferenceBackend final : public backend::Backend {
           2 * sizeof(double) * settings.n_positions * kv.n_kv_heads * uint64_t{kv.head_dim};
     }
     const size_t widest = widest_buffer(program);
-    need.scratch_bytes = sizeof(double) * settings.max_rows * 2 * widest;
+    for (const program::State& state : program.states) {
+      need.kv_bytes += sizeof(double) * (state.conv_floats() + state.matrix_floats());
+    }
+    need.scratch_bytes = sizeof(double) * settings.max_rows * 3 * widest;
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       need.scratch_bytes +=
           sizeof(double) * buffer_rows(program, i, settings) * program.buffers[i].width;
@@ -256,6 +400,8 @@ class ReferenceBackend final : public backend::Backend {
     const size_t widest = widest_buffer(*program_);
     context->normed.values.resize(settings.max_rows * widest);
     context->gate.values.resize(settings.max_rows * widest);
+    context->queries.values.resize(settings.max_rows * widest);
+    for (const program::State& state : program_->states) context->states.emplace_back(state);
     context->logits.resize(settings.max_logit_rows * program_->n_vocab);
     const ContextId id{next_context_++};
     contexts_.emplace(id.value, std::move(context));
@@ -301,21 +447,21 @@ class ReferenceBackend final : public backend::Backend {
   }
 
   backend::StateShape state_shape(ContextId) const override {
-    return reference::state_shape(program_->kvs);
+    return reference::state_shape(*program_);
   }
 
   void export_state(ContextId id, backend::PositionRange range,
                     backend::StateTarget to) const override {
     const Context& context = find(id);
     check(range.end <= context.settings.n_positions, "state of positions beyond the context");
-    reference::export_state(program_->kvs, context.kvs, range, to);
+    reference::export_state(*program_, context.kvs, context.states, range, to);
   }
 
   void import_state(ContextId id, backend::PositionRange range,
                     backend::StateSource from) override {
     Context& context = find(id);
     check(range.end <= context.settings.n_positions, "state of positions beyond the context");
-    reference::import_state(program_->kvs, context.kvs, range, from);
+    reference::import_state(*program_, context.kvs, context.states, range, from);
   }
 
  private:

@@ -13,14 +13,29 @@ size_t width_of(const program::Kv& kv) { return size_t{kv.n_kv_heads} * kv.head_
 
 }  // namespace
 
-backend::StateShape state_shape(std::span<const program::Kv> kvs) {
-  return backend::state_shape_of(kvs, TensorType::kF64, TensorType::kF64);
+backend::StateShape state_shape(const program::Program& program) {
+  backend::StateShape shape =
+      backend::state_shape_of(program.kvs, TensorType::kF64, TensorType::kF64);
+  for (const program::State& state : program.states) {
+    shape.fixed_bytes += state.floats() * sizeof(double);
+  }
+  return shape;
 }
 
-void export_state(std::span<const program::Kv> kvs, std::span<const KvCache> caches,
-                  PositionRange range, backend::StateTarget to) {
-  check(backend::fits_state(state_shape(kvs), range, to.positions.size(), to.fixed.size()),
+void export_state(const program::Program& program, std::span<const KvCache> caches,
+                  std::span<const DeltaState> states, PositionRange range,
+                  backend::StateTarget to) {
+  const std::span<const program::Kv> kvs = program.kvs;
+  check(backend::fits_state(state_shape(program), range, to.positions.size(), to.fixed.size()),
         "a state of another size");
+  std::byte* fixed = to.fixed.data();
+  for (const DeltaState& state : states) {
+    if (to.fixed.empty()) break;
+    for (const std::vector<double>* part : {&state.rows, &state.matrix}) {
+      std::memcpy(fixed, part->data(), part->size() * sizeof(double));
+      fixed += part->size() * sizeof(double);
+    }
+  }
   if (to.positions.empty()) return;
   std::byte* out = to.positions.data();
   for (uint64_t position = range.begin; position < range.end; ++position) {
@@ -34,10 +49,20 @@ void export_state(std::span<const program::Kv> kvs, std::span<const KvCache> cac
   }
 }
 
-void import_state(std::span<const program::Kv> kvs, std::span<KvCache> caches, PositionRange range,
-                  backend::StateSource from) {
-  check(backend::fits_state(state_shape(kvs), range, from.positions.size(), from.fixed.size()),
+void import_state(const program::Program& program, std::span<KvCache> caches,
+                  std::span<DeltaState> states, PositionRange range, backend::StateSource from) {
+  const std::span<const program::Kv> kvs = program.kvs;
+  check(backend::fits_state(state_shape(program), range, from.positions.size(), from.fixed.size()),
         "a state of another size");
+  const std::byte* fixed = from.fixed.data();
+  for (DeltaState& state : states) {
+    if (from.fixed.empty()) break;
+    for (std::vector<double>* part : {&state.rows, &state.matrix}) {
+      std::memcpy(part->data(), fixed, part->size() * sizeof(double));
+      fixed += part->size() * sizeof(double);
+    }
+    state.next_position = static_cast<int32_t>(range.end);
+  }
   if (from.positions.empty()) return;
   const std::byte* in = from.positions.data();
   for (uint64_t position = range.begin; position < range.end; ++position) {

@@ -4,17 +4,20 @@
 
 #include <span>
 
+#include "backend/reference/delta_rule.h"
 #include "backend/reference/steps.h"
 #include "backend/state.h"
 
 namespace godwit::reference {
 
-[[nodiscard]] backend::StateShape state_shape(std::span<const program::Kv> kvs);
+[[nodiscard]] backend::StateShape state_shape(const program::Program& program);
 // `caches` are indexed like `kvs`. Preconditions (checked but for the first): the range within the
 // caches, spans as backend/state.h says.
-void export_state(std::span<const program::Kv> kvs, std::span<const KvCache> caches,
-                  backend::PositionRange range, backend::StateTarget to);
-void import_state(std::span<const program::Kv> kvs, std::span<KvCache> caches,
-                  backend::PositionRange range, backend::StateSource from);
+void export_state(const program::Program& program, std::span<const KvCache> caches,
+                  std::span<const DeltaState> states, backend::PositionRange range,
+                  backend::StateTarget to);
+void import_state(const program::Program& program, std::span<KvCache> caches,
+                  std::span<DeltaState> states, backend::PositionRange range,
+                  backend::StateSource from);
 
 }  // namespace godwit::reference

@@ -42,6 +42,8 @@ void rms_norm(std::span<const double> x, std::span<const double> weight, double 
   for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * factor * weight[i];
 }
 
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
 double activate(program::Activation activation, double x) {
   switch (activation) {
     case program::Activation::kSilu:

@@ -54,6 +54,8 @@ void mat_mul(const MatMul& args, ThreadPool& pool, Matrix& y);
 void rms_norm(std::span<const double> x, std::span<const double> weight, double epsilon,
               std::span<double> y);
 
+[[nodiscard]] double sigmoid(double x);
+
 [[nodiscard]] double activate(program::Activation activation, double x);
 
 // cap * tanh(x / cap); x itself where cap is 0.

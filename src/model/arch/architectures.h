@@ -19,6 +19,8 @@ void build_olmo2(const Config& config, WeightFinder& weights, program::ProgramBu
 void build_phi3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_qwen2(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_qwen3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_qwen3moe(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_qwen3next(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_smollm3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 
 }  // namespace godwit::model

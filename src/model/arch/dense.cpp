@@ -221,6 +221,10 @@ class DenseBuilder {
 
 void build_dense(const Config& config, const DenseTraits& traits, WeightFinder& weights,
                  ProgramBuilder& builder) {
+  if (config.ffn == 0) {
+    weights.refuse(fmt::format("'{}.feed_forward_length' is missing", config.architecture));
+    return;
+  }
   const uint64_t n_vocab = weights.rows_of("token_embd.weight");
   program::Program& program = builder.program();
   program.n_layers = config.n_layers;

@@ -16,6 +16,9 @@ constexpr double kGateSlope = 1.13;
 // Scores, exponentials and sums of attention in f32, relative to max|v|; measured below 3e-6 at
 // 4,096 positions (src/backend/cpu/attention_test.cpp).
 constexpr double kAttentionError = 1e-5;
+// The delta rule in f32 over some tens of positions, relative to the largest possible result;
+// measured below 2e-6 on the tiny models.
+constexpr double kDeltaError = 2e-5;
 
 using Values = std::vector<double>;
 
@@ -56,6 +59,66 @@ class Bounder {
     return Values(size_t{s.n_heads} * s.head_dim, kAttentionError * attended_max_);
   }
 
+  // |out_i| is at most sqrt(head_dim) |w_i silu(z_i)|; the state's own errors decay with it.
+  Values bound(const program::Recurrent& s) {
+    const size_t d = s.head_dim;
+    const Values w = vector(s.norm.weight);
+    const bool split = s.layout == program::Recurrent::Layout::kSplit;
+    const RowValues& source = inputs_[split ? 1 : 0];
+    const size_t heads = s.n_heads / s.n_key_heads;
+    Values bounds(s.n_heads * d);
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      const size_t group = i / (heads * d);
+      const size_t at =
+          split ? i : group * 2 * (d + heads * d) + 2 * d + heads * d + i % (heads * d);
+      const auto z = static_cast<double>(source[at]);
+      bounds[i] = kDeltaError * std::sqrt(static_cast<double>(d)) *
+                  std::abs(w[i % d] * activate(program::Activation::kSilu, z));
+    }
+    return bounds;
+  }
+
+  // The same experts; their weights, each at most 1, err by what the logits err by.
+  Values bound(const program::Route& s) {
+    const Values x = normed(s.norm, inputs_[0]);
+    const Product logits = multiply(s.weight, std::nullopt, x);
+    const double worst = *std::ranges::max_element(logits.bound);
+    Values bounds(s.out.width(), 2.0 * worst + 1e-6);
+    std::fill_n(bounds.begin(), s.out.n_used, 0.5);
+    return bounds;
+  }
+
+  Values bound(const program::ExpertGatedUp& s) {
+    const Values x = normed(s.norm, inputs_[0]);
+    Values bounds;
+    for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
+      const Values one =
+          gated_bound(slot_product(s.gate, s.shared_gate, s.routing, slot, x),
+                      slot_product(s.up, s.shared_up, s.routing, slot, x), s.activation);
+      bounds.insert(bounds.end(), one.begin(), one.end());
+    }
+    return bounds;
+  }
+
+  Values bound(const program::ExpertDownAdd& s) {
+    const size_t ffn = s.down.weight.cols;
+    Values bounds(s.down.rows());
+    for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
+      const auto begin = inputs_[0].begin() + static_cast<std::ptrdiff_t>(slot * ffn);
+      const uint64_t cols = slot == s.routing.n_used ? s.shared_down->cols : ffn;
+      const Values x(begin, begin + static_cast<std::ptrdiff_t>(cols));
+      const Product product = slot_product(s.down, s.shared_down, s.routing, slot, x);
+      const double share = std::abs(static_cast<double>(inputs_[1][s.routing.n_used + slot]));
+      for (size_t i = 0; i < bounds.size(); ++i) {
+        bounds[i] += share * (product.bound[i] + kFloatError * std::abs(product.y[i]));
+      }
+    }
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      bounds[i] += kFloatError * std::abs(static_cast<double>(inputs_[2][i]));
+    }
+    return bounds;
+  }
+
   Values bound(const program::ProjectAdd& s) {
     const Product product = multiply(s.weight, s.bias, widen(inputs_[0]));
     Values bounds = s.norm ? normed_bound(*s.norm, product) : product.bound;
@@ -68,16 +131,8 @@ class Bounder {
 
   Values bound(const program::GatedUp& s) {
     const Values x = normed(s.norm, inputs_[0]);
-    const Product gate = multiply(s.gate, s.gate_bias, x);
-    const Product up = multiply(s.up, s.up_bias, x);
-    Values bounds(gate.y.size());
-    for (size_t i = 0; i < bounds.size(); ++i) {
-      const double activated = std::abs(activate(s.activation, gate.y[i]));
-      const double d_gate = kGateSlope * gate.bound[i];
-      bounds[i] = d_gate * (std::abs(up.y[i]) + up.bound[i]) + activated * up.bound[i] +
-                  kFloatError * activated * std::abs(up.y[i]);
-    }
-    return bounds;
+    return gated_bound(multiply(s.gate, s.gate_bias, x), multiply(s.up, s.up_bias, x),
+                       s.activation);
   }
 
   Values bound(const program::Output& s) {
@@ -97,6 +152,28 @@ class Bounder {
     if (activation == program::Activation::kSilu) return g / (1.0 + std::exp(-g));
     return 0.5 * g *
            (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+  }
+
+  static Values gated_bound(const Product& gate, const Product& up,
+                            program::Activation activation) {
+    Values bounds(gate.y.size());
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      const double activated = std::abs(activate(activation, gate.y[i]));
+      const double d_gate = kGateSlope * gate.bound[i];
+      bounds[i] = d_gate * (std::abs(up.y[i]) + up.bound[i]) + activated * up.bound[i] +
+                  kFloatError * activated * std::abs(up.y[i]);
+    }
+    return bounds;
+  }
+
+  // What the expert of a slot makes of x.
+  Product slot_product(const program::ExpertMatrix& matrix,
+                       const std::optional<program::WeightRef>& shared,
+                       const program::Routing& routing, size_t slot, const Values& x) const {
+    if (slot == routing.n_used) return multiply(*shared, std::nullopt, x);
+    // The step after Route reads its result second, as ExpertDownAdd does.
+    const auto id = static_cast<uint64_t>(inputs_[1][slot]);
+    return multiply_rows(matrix.weight, id * matrix.rows(), matrix.rows(), x);
   }
 
   Values vector(const program::WeightRef& ref) const {
@@ -154,14 +231,27 @@ class Bounder {
 
   Product multiply(const program::WeightRef& ref, const std::optional<program::WeightRef>& bias,
                    const Values& x) const {
-    const Values added = bias ? vector(*bias) : Values(ref.rows);
+    Product product = multiply_rows(ref, 0, ref.rows, x);
+    if (!bias) return product;
+    const Values added = vector(*bias);
+    for (size_t r = 0; r < added.size(); ++r) {
+      product.y[r] += added[r];
+      product.bound[r] += kFloatError * std::abs(added[r]);
+    }
+    return product;
+  }
+
+  // Rows [first, first + n).
+  Product multiply_rows(const program::WeightRef& ref, uint64_t first, uint64_t n,
+                        const Values& x) const {
     const Values scale = scales(x, context_.activation_block(ref.type));
-    Product product{.y = Values(ref.rows), .bound = Values(ref.rows)};
+    Product product{.y = Values(n), .bound = Values(n)};
     const uint64_t bytes = row_bytes(ref.type, ref.cols);
     context_.pool.run([&](size_t thread) {
       RowValues w(ref.cols);
-      for (uint64_t r = thread; r < ref.rows; r += context_.pool.size()) {
-        quant::decode_row(ref.type, context_.weights[ref.id].subspan(r * bytes, bytes), w);
+      for (uint64_t r = thread; r < n; r += context_.pool.size()) {
+        quant::decode_row(ref.type, context_.weights[ref.id].subspan((first + r) * bytes, bytes),
+                          w);
         double sum = 0;
         double magnitude = 0;
         double variance = 0;
@@ -173,9 +263,8 @@ class Bounder {
           variance += weight * weight * scale[c] * scale[c] / 12.0;
           worst += std::abs(weight) * scale[c] / 2.0;
         }
-        product.y[r] = sum + added[r];
-        product.bound[r] = std::min(kSigmas * std::sqrt(variance), worst) +
-                           kFloatError * (magnitude + std::abs(added[r]));
+        product.y[r] = sum;
+        product.bound[r] = std::min(kSigmas * std::sqrt(variance), worst) + kFloatError * magnitude;
       }
     });
     return product;

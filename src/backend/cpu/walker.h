@@ -1,0 +1,155 @@
+// One thread's walk through the steps of a call: the class behind executor.h. Its methods lie in
+// files by subject: executor.cpp (inputs, products, the dense steps), walk_attend.cpp,
+// walk_recurrent.cpp and walk_experts.cpp.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+
+#include "backend/cpu/executor.h"
+#include "base/bits.h"
+
+namespace godwit::cpu {
+
+// The part of `n` items in groups of `group` that thread `thread` takes.
+struct Share {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+inline Share share_of(size_t n, size_t group, size_t thread, size_t n_threads) {
+  const size_t groups = div_up(n, group);
+  return {.begin = std::min(n, groups * thread / n_threads * group),
+          .end = std::min(n, groups * (thread + 1) / n_threads * group)};
+}
+
+// A step's input, in each form that one of its weights reads.
+struct Input {
+  Activations f32;
+  Activations q8_32;
+  Activations q8_256;
+  size_t n_rows = 0;
+
+  [[nodiscard]] const Activations& form(ActivationKind kind) const {
+    switch (kind) {
+      case ActivationKind::kF32:
+        return f32;
+      case ActivationKind::kQ8Block32:
+        return q8_32;
+      case ActivationKind::kQ8Block256:
+        return q8_256;
+    }
+    return f32;
+  }
+};
+
+// Rows [first, first + n) of a matrix, first and n multiples of kTileRows or n up to its end: the
+// whole of it, or one expert of many.
+struct MatrixPart {
+  const program::WeightRef& weight;
+  size_t first = 0;
+  size_t n = 0;
+};
+
+class Walker {
+ public:
+  Walker(const Call& call, size_t thread)
+      : call_(call), context_(call.context), thread_(thread), n_threads_(call.pool.size()) {}
+
+  void step(const program::Step& s) {
+    std::visit([this](const auto& operation) { execute(operation); }, s.operation);
+    call_.pool.barrier();
+  }
+
+  // Cosines and sines of every row, [n_rot / 2] each, in double and rounded once.
+  void prepare_angles();
+
+ private:
+  [[nodiscard]] size_t n_rows() const { return call_.rows.size(); }
+  [[nodiscard]] const BufferView& buffer(program::BufferId id) const {
+    return context_.buffers[id.value];
+  }
+
+  // Where the input of a step comes from: rows of a buffer, normed or not.
+  struct Source {
+    const BufferView& from;
+    const program::RmsNorm* norm = nullptr;
+    std::span<const uint32_t> picked;  // rows of `from`; empty for all of the call
+  };
+
+  // The forms of its input that a step's weights read; floats are always there.
+  struct Forms {
+    bool q8_32 = false;
+    bool q8_256 = false;
+  };
+  [[nodiscard]] Forms forms_of(std::initializer_list<program::WeightRef> readers) const {
+    Forms forms;
+    for (const program::WeightRef& reader : readers) add_form(reader, forms);
+    return forms;
+  }
+  void add_form(const program::WeightRef& reader, Forms& forms) const;
+
+  // Norms and rounds the input. A single row is made by every thread for itself, which is cheaper
+  // than a barrier; more rows are shared out and end in one.
+  Input prepare(const Source& source, Forms forms);
+
+  static MatrixPart whole(const program::WeightRef& weight) {
+    return {.weight = weight, .first = 0, .n = weight.rows};
+  }
+  [[nodiscard]] Share my_rows(const MatrixPart& part) const {
+    return share_of(part.n, kTileRows, thread_, n_threads_);
+  }
+  [[nodiscard]] Share my_rows(const program::WeightRef& weight) const {
+    return my_rows(whole(weight));
+  }
+
+  // This thread's rows of y = W x.
+  void multiply(const MatrixPart& part, const Input& input, const BufferView& y);
+  void multiply(const program::WeightRef& weight, const Input& input, const BufferView& y) {
+    multiply(whole(weight), input, y);
+  }
+
+  static const program::RmsNorm* pointer(const std::optional<program::RmsNorm>& norm) {
+    return norm ? &*norm : nullptr;
+  }
+
+  // y[mine] += bias[mine], for rows [0, n).
+  void add_bias(const std::optional<program::WeightRef>& bias, Share mine, size_t n,
+                const BufferView& y);
+  // target += scale * x; x may be overwritten.
+  void add_scaled(float* x, float scale, float* target, size_t n);
+
+  void execute(const program::Embed& s);
+  void execute(const program::NormProject& s);
+  void execute(const program::ProjectAdd& s);
+  void execute(const program::GatedUp& s);
+  void execute(const program::Output& s);
+  void add_normed(const program::ProjectAdd& s);
+
+  void execute(const program::Attend& s);
+  static bool has_row_norm(const program::Attend& s);
+  void norm_head_rows(const program::Attend& s);
+  void turn_and_store(const program::Attend& s);
+  void turn_query(const program::Attend& s, size_t t, size_t head);
+  void store_key(const program::Attend& s, size_t t, size_t kv_head);
+  void turn(const program::Attend& s, size_t t, const std::optional<program::RmsNorm>& norm,
+            const float* x, float* out);
+  void multiply_by_gates(const program::Attend& s);
+
+  void execute(const program::Recurrent& s);
+  void walk_key_head(const program::Recurrent& s, size_t key_head);
+  void keep_last_rows(const program::Recurrent& s, size_t channel, size_t source, size_t n);
+
+  void execute(const program::Route& s);
+  void choose_experts(const program::Route& s, size_t t);
+  void execute(const program::ExpertGatedUp& s);
+  void execute(const program::ExpertDownAdd& s);
+
+  const Call& call_;
+  Context& context_;
+  size_t thread_;
+  size_t n_threads_;
+};
+
+}  // namespace godwit::cpu

@@ -1,0 +1,137 @@
+#include "backend/reference/delta_rule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/reference/steps.h"
+
+namespace godwit::reference {
+namespace {
+
+constexpr double kLengthEpsilon = 1e-6;
+
+// log(1 + e^x) without overflow.
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+
+void to_unit_length(std::span<double> x) {
+  double squares = 0;
+  for (const double value : x) squares += value * value;
+  const double factor = 1.0 / std::sqrt(squares + kLengthEpsilon);
+  for (double& value : x) value *= factor;
+}
+
+// The channels of a row in the order of the convolution: q of all heads, k, v.
+std::vector<double> raw_channels(const DeltaLayer& layer, std::span<const double> qkv) {
+  if (layer.layout == program::Recurrent::Layout::kSplit) return {qkv.begin(), qkv.end()};
+  const size_t d = layer.head_dim;
+  const size_t share = layer.n_heads / layer.n_key_heads * d;
+  std::vector<double> q;
+  std::vector<double> k;
+  std::vector<double> v;
+  for (size_t h = 0; h < layer.n_key_heads; ++h) {
+    const std::span<const double> group = qkv.subspan(h * 2 * (d + share), 2 * (d + share));
+    q.insert(q.end(), group.begin(), group.begin() + static_cast<std::ptrdiff_t>(d));
+    k.insert(k.end(), group.begin() + static_cast<std::ptrdiff_t>(d),
+             group.begin() + static_cast<std::ptrdiff_t>(2 * d));
+    v.insert(v.end(), group.begin() + static_cast<std::ptrdiff_t>(2 * d),
+             group.begin() + static_cast<std::ptrdiff_t>(2 * d + share));
+  }
+  q.insert(q.end(), k.begin(), k.end());
+  q.insert(q.end(), v.begin(), v.end());
+  return q;
+}
+
+std::span<const double> z_of_head(const DeltaLayer& layer, const DeltaRow& row, size_t head) {
+  const size_t d = layer.head_dim;
+  if (layer.layout == program::Recurrent::Layout::kSplit) return row.z.subspan(head * d, d);
+  const size_t heads = layer.n_heads / layer.n_key_heads;
+  const size_t group = head / heads * 2 * (d + heads * d);
+  return row.qkv.subspan(group + 2 * d + heads * d + head % heads * d, d);
+}
+
+// The convolution with the rows before and SiLU; then the raw row joins them.
+std::vector<double> convolve(const DeltaLayer& layer, const std::vector<double>& raw,
+                             DeltaState& state) {
+  const size_t n = raw.size();
+  std::vector<double> mixed(n);
+  for (size_t c = 0; c < n; ++c) {
+    const double* taps = layer.conv.data() + c * layer.taps;
+    double sum = taps[layer.taps - 1] * raw[c];
+    for (size_t i = 0; i + 1 < layer.taps; ++i) sum += taps[i] * state.rows[i * n + c];
+    mixed[c] = activate(program::Activation::kSilu, sum);
+  }
+  std::copy(state.rows.begin() + static_cast<std::ptrdiff_t>(n), state.rows.end(),
+            state.rows.begin());
+  std::copy(raw.begin(), raw.end(), state.rows.end() - static_cast<std::ptrdiff_t>(n));
+  return mixed;
+}
+
+struct HeadInput {
+  std::span<const double> q;
+  std::span<const double> k;
+  std::span<const double> v;
+  double decay;  // exp(g)
+  double beta;
+};
+
+// S <- decay S; S <- S + beta (v - S k) k^T; out = S q. S: [k, v].
+void delta_head(const HeadInput& in, std::span<double> s, std::span<double> out) {
+  const size_t d = in.q.size();
+  std::vector<double> change(in.v.begin(), in.v.end());
+  for (size_t i = 0; i < d; ++i) {
+    for (size_t j = 0; j < d; ++j) {
+      s[i * d + j] *= in.decay;
+      change[j] -= s[i * d + j] * in.k[i];
+    }
+  }
+  std::fill(out.begin(), out.end(), 0.0);
+  for (size_t i = 0; i < d; ++i) {
+    for (size_t j = 0; j < d; ++j) {
+      s[i * d + j] += in.beta * change[j] * in.k[i];
+      out[j] += s[i * d + j] * in.q[i];
+    }
+  }
+}
+
+}  // namespace
+
+DeltaState::DeltaState(const program::State& shape)
+    : rows(shape.conv_floats()), matrix(shape.matrix_floats()) {}
+
+void DeltaState::reset() {
+  next_position = 0;
+  std::fill(rows.begin(), rows.end(), 0.0);
+  std::fill(matrix.begin(), matrix.end(), 0.0);
+}
+
+void delta_row(const DeltaLayer& layer, const DeltaRow& row, DeltaState& state) {
+  const size_t d = layer.head_dim;
+  const size_t heads_per_key = layer.n_heads / layer.n_key_heads;
+  std::vector<double> mixed = convolve(layer, raw_channels(layer, row.qkv), state);
+  const std::span<double> q = std::span(mixed).first(layer.n_key_heads * d);
+  const std::span<double> k = std::span(mixed).subspan(layer.n_key_heads * d, q.size());
+  const std::span<double> v = std::span(mixed).subspan(2 * q.size());
+  for (size_t h = 0; h < layer.n_key_heads; ++h) {
+    to_unit_length(q.subspan(h * d, d));
+    to_unit_length(k.subspan(h * d, d));
+  }
+  for (size_t h = 0; h < layer.n_heads; ++h) {
+    const size_t key_head = h / heads_per_key;
+    const std::span<const double> ba = row.ba.subspan(key_head * 2 * heads_per_key);
+    const double b = ba[h % heads_per_key];
+    const double a = ba[heads_per_key + h % heads_per_key];
+    const std::span<double> out = row.out.subspan(h * d, d);
+    delta_head({.q = q.subspan(key_head * d, d),
+                .k = k.subspan(key_head * d, d),
+                .v = v.subspan(h * d, d),
+                .decay = std::exp(softplus(a + layer.dt_bias[h]) * layer.decay[h]),
+                .beta = sigmoid(b)},
+               std::span(state.matrix).subspan(h * d * d, d * d), out);
+    for (double& value : out) value /= std::sqrt(static_cast<double>(d));
+    rms_norm(out, layer.norm, layer.epsilon, out);
+    const std::span<const double> z = z_of_head(layer, row, h);
+    for (size_t i = 0; i < d; ++i) out[i] *= activate(program::Activation::kSilu, z[i]);
+  }
+}
+
+}  // namespace godwit::reference

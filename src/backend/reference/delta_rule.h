@@ -1,0 +1,45 @@
+// The Gated DeltaNet layer of program::Recurrent, one row at a time, in double precision: the
+// sequential form, which defines what every other form must give.
+// Source: Yang, Kautz, Hatamizadeh, "Gated Delta Networks", 2024, and Qwen3-Next's use of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "program/program.h"
+
+namespace godwit::reference {
+
+struct DeltaState {
+  explicit DeltaState(const program::State& shape);
+  void reset();
+
+  int32_t next_position = 0;
+  std::vector<double> rows;    // [taps - 1, channels], oldest first, raw
+  std::vector<double> matrix;  // [n_heads, head_dim of k, head_dim of v]
+};
+
+struct DeltaLayer {
+  program::Recurrent::Layout layout;
+  size_t n_heads;
+  size_t n_key_heads;
+  size_t head_dim;
+  size_t taps;
+  std::vector<double> conv;     // [channels, taps]
+  std::vector<double> dt_bias;  // [n_heads]
+  std::vector<double> decay;    // [n_heads]
+  std::vector<double> norm;     // [head_dim]
+  double epsilon;
+};
+
+struct DeltaRow {
+  std::span<const double> qkv;
+  std::span<const double> z;  // empty where qkv holds it
+  std::span<const double> ba;
+  std::span<double> out;  // [n_heads, head_dim]
+};
+
+void delta_row(const DeltaLayer& layer, const DeltaRow& row, DeltaState& state);
+
+}  // namespace godwit::reference

@@ -1,0 +1,14 @@
+// Qwen3-Next: three Gated DeltaNet layers, then one of attention with gated heads and partial RoPE;
+// routed experts beside a shared one in every layer. The layers that predict further tokens, where
+// a file has them, are not run.
+#include "model/arch/architectures.h"
+#include "model/arch/hybrid.h"
+
+namespace godwit::model {
+
+void build_qwen3next(const Config& config, WeightFinder& weights,
+                     program::ProgramBuilder& builder) {
+  build_hybrid(config, {.delta_net = true}, weights, builder);
+}
+
+}  // namespace godwit::model

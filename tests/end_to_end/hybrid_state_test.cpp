@@ -1,0 +1,94 @@
+// The state of a model with recurrent layers: what is exported at some position and put back into
+// another context goes on to the bit, and restarts begin from nothing.
+#include <gtest/gtest.h>
+
+#include "backend/registry.h"
+#include "gguf/file.h"
+#include "model/registry.h"
+#include "transformers_fixtures.h"
+
+namespace godwit {
+namespace {
+
+constexpr uint64_t kPositions = 80;
+
+class HybridState : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    Result<gguf::File> file = gguf::File::open(testing::transformers_fixture("qwen3next.gguf"));
+    ASSERT_TRUE(file) << file.error().message;
+    file_.emplace(std::move(*file));
+    Result<model::Model> model = model::build_model(*file_);
+    ASSERT_TRUE(model) << model.error().message;
+    model_ = std::move(*model);
+    auto backend = backend::make_backend(GetParam(), {.n_threads = 2});
+    ASSERT_TRUE(backend);
+    backend_ = std::move(*backend);
+    ASSERT_TRUE(backend_->load(model_.program, model_.weights, {}));
+  }
+
+  backend::ContextId make_context() {
+    const auto context = backend_->make_context({.n_positions = kPositions,
+                                                 .k_type = TensorType::kF32,
+                                                 .v_type = TensorType::kF32,
+                                                 .max_rows = 16,
+                                                 .max_logit_rows = 16});
+    EXPECT_TRUE(context);
+    return *context;
+  }
+
+  // Logits after tokens [begin, end), `step` of them a call.
+  std::vector<float> run(backend::ContextId context, uint64_t begin, uint64_t end, uint64_t step) {
+    std::vector<float> all;
+    for (uint64_t first = begin; first < end; first += step) {
+      std::vector<program::Row> rows;
+      for (uint64_t i = first; i < std::min(first + step, end); ++i) {
+        rows.push_back({.token = {static_cast<int32_t>(i * 7 % model_.program.n_vocab)},
+                        .position = {static_cast<int32_t>(i)},
+                        .wants_logits = true});
+      }
+      backend_->run(context, rows, {0, model_.program.main.size()});
+      const std::span<const float> logits = backend_->logits(context);
+      all.insert(all.end(), logits.begin(), logits.end());
+    }
+    return all;
+  }
+
+  std::optional<gguf::File> file_;
+  model::Model model_;
+  std::unique_ptr<backend::Backend> backend_;
+};
+
+TEST_P(HybridState, GoesOnElsewhereToTheBit) {
+  const backend::ContextId first = make_context();
+  run(first, 0, 37, 16);
+  const backend::StateShape shape = backend_->state_shape(first);
+  ASSERT_GT(shape.fixed_bytes, 0u);
+  std::vector<std::byte> positions(37 * shape.position_bytes);
+  std::vector<std::byte> fixed(shape.fixed_bytes);
+  backend_->export_state(first, {0, 37}, {.positions = positions, .fixed = fixed});
+  const std::vector<float> expected = run(first, 37, 60, 5);
+
+  const backend::ContextId second = make_context();
+  run(second, 0, 11, 4);  // another timeline, to be replaced
+  backend_->import_state(second, {0, 37}, {.positions = positions, .fixed = fixed});
+  EXPECT_EQ(run(second, 37, 60, 5), expected);
+}
+
+TEST_P(HybridState, IsTheSameForEveryGroupingIntoCalls) {
+  const std::vector<float> steps = run(make_context(), 0, 40, 1);
+  EXPECT_EQ(run(make_context(), 0, 40, 16), steps);
+  EXPECT_EQ(run(make_context(), 0, 40, 3), steps);
+}
+
+TEST_P(HybridState, BeginsFromNothingAtPositionZero) {
+  const backend::ContextId context = make_context();
+  const std::vector<float> once = run(context, 0, 20, 7);
+  EXPECT_EQ(run(context, 0, 20, 7), once);
+}
+
+INSTANTIATE_TEST_SUITE_P(, HybridState, ::testing::Values("reference", "cpu"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace godwit
