@@ -67,12 +67,15 @@ def type_table(tests):
 def model_table(tests):
     cases = parameters(tests, "Transformers.LogitsOfEveryTokenAgree")
     models = sorted({re.sub(r"_(reference|cpu)_rows\d+$", "", case) for case in cases})
-    described = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$",
-                                (ROOT / "tests/fixtures/transformers/README.md").read_text(), re.M))
+    described = {}
+    for folder in ("transformers", "transformers_moe"):
+        text = (ROOT / "tests/fixtures" / folder / "README.md").read_text()
+        described |= dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.M))
     rows = [["tiny model", "architecture", "features", "backends"]]
     for model in models:
         backends = sorted({case.split("_")[-2] for case in cases if case.startswith(model + "_")})
         architecture, features = described[model].split(" | ", 1)
+        features = features.split(" | ")[-1]  # some tables count tokens in between
         rows.append([f"`{model}`", f"`{architecture}`", features, ", ".join(backends)])
     return rows
 

@@ -94,7 +94,7 @@ class UpstreamCommandLines(Scripting):
             "3", "--log-colors", "off", "--no-perf", "--keep", "0", "--ignore-eos", "-st",
             "--no-stats", "-sp")
         self.assertNotIn("error", done.err)
-        for flag in ("-ngl", "-C", "-np", "-md", "--spec-draft-n-max", "--log-colors"):
+        for flag in ("-ngl", "-C", "-np", "-md", "--log-colors"):
             self.assertIn(f"warning: {flag} does not apply to Godwit and is ignored", done.err)
 
     def test_a_llama_perplexity_command_line_works(self):

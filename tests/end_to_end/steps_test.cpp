@@ -74,6 +74,13 @@ apps::SynthOptions tiny_options(const std::string& arch, TensorType type) {
   options.shape = *apps::find_shape("tiny");
   options.shape.arch = arch;
   options.shape.n_layers = 2;
+  if (arch == "qwen3moe" || arch == "qwen3next") {
+    options.shape.experts = {.count = 16, .used = 4, .ffn = 256};
+  }
+  if (arch == "qwen3next") {
+    options.shape.experts.shared_ffn = 256;
+    options.shape.recurrence = {.key_heads = 2, .value_heads = 4, .head_dim = 64, .interval = 2};
+  }
   options.matrix_type = type;
   options.seed = 7;
   return options;
