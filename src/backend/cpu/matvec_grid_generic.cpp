@@ -25,11 +25,11 @@ struct GridRow {
 };
 
 unsigned plane_bit(const uint8_t (&plane)[8], size_t row, size_t j) {
-  return (plane[row / 2] >> (4 * (row % 2) + j)) & 1u;
+  return (uint32_t{plane[row / 2]} >> (4 * (row % 2) + j)) & 1u;
 }
 
 unsigned nibble(const uint8_t (&nibbles)[8], size_t row) {
-  return (nibbles[row / 2] >> (4 * (row % 2))) & 15u;
+  return (uint32_t{nibbles[row / 2]} >> (4 * (row % 2))) & 15u;
 }
 
 uint32_t load_word(const uint8_t (&words)[64], size_t row) {
