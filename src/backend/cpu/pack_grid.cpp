@@ -84,7 +84,7 @@ void pack_row_iq3_s(const quant::BlockIQ3_S& block, size_t row, TileIQ3_S& tile)
     put_dword(group.signs, row, get_dword(block.signs, g));
     put_nibble(group.even_plane, row, pick_bits(block.qh[g], 2, 0));
     put_nibble(group.odd_plane, row, pick_bits(block.qh[g], 2, 1));
-    put_nibble(group.scales, row, block.scales[g / 2] >> (4 * (g % 2)));
+    put_nibble(group.scales, row, uint32_t{block.scales[g / 2]} >> (4 * (g % 2)));
   }
   put_half(tile.d, row, block.d);
 }
