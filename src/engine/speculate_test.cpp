@@ -72,7 +72,8 @@ class SpeculationTest : public ::testing::Test {
     EXPECT_EQ(drafted.result.n_decode_tokens, plain.result.n_decode_tokens);
     EXPECT_EQ(drafted.timeline, plain.timeline);
     ASSERT_EQ(drafted.next.size(), plain.next.size());
-    EXPECT_EQ(std::memcmp(drafted.next.data(), plain.next.data(), 4 * plain.next.size()), 0);
+    EXPECT_TRUE(plain.next.empty() ||
+                std::memcmp(drafted.next.data(), plain.next.data(), 4 * plain.next.size()) == 0);
     ASSERT_EQ(drafted.result.reports.size(), plain.result.reports.size());
     for (size_t i = 0; i < plain.result.reports.size(); ++i) {
       const TokenReport& a = drafted.result.reports[i];

@@ -63,7 +63,8 @@ Header header_for(const StateOwner& owner, size_t n_tokens, size_t note_bytes) {
 Result<Header> read_header(std::span<const std::byte> bytes) {
   Header header;
   const size_t n = std::min(bytes.size(), sizeof header);
-  std::memcpy(&header, bytes.data(), n);
+  // Of an empty file there is no first byte to point at.
+  if (n > 0) std::memcpy(&header, bytes.data(), n);
   if (n < kStateMagic.size() ||
       std::memcmp(bytes.data(), kStateMagic.data(), kStateMagic.size()) != 0) {
     return fail("not a saved state: expected '{}' at byte 0", kStateMagic);
