@@ -87,6 +87,17 @@ TEST_P(HybridState, BeginsFromNothingAtPositionZero) {
   EXPECT_EQ(run(context, 0, 20, 7), once);
 }
 
+// A row's choice lies in an array of fixed size: more must be refused before it runs.
+TEST(CpuBackend, RefusesMoreExpertsOfATokenThanItHasRoomFor) {
+  const auto backend = backend::make_backend("cpu", {.n_threads = 1});
+  ASSERT_TRUE(backend);
+  program::Route route;
+  route.out.n_used = 256;
+  EXPECT_TRUE((*backend)->supports({.label = "route", .operation = route}));
+  route.out.n_used = 257;
+  EXPECT_FALSE((*backend)->supports({.label = "route", .operation = route}));
+}
+
 INSTANTIATE_TEST_SUITE_P(, HybridState, ::testing::Values("reference", "cpu"),
                          [](const auto& test) { return test.param; });
 

@@ -153,6 +153,16 @@ class CpuBackend final : public backend::Backend {
 
   // Experts are cut out of a packed matrix at tiles of 16 rows.
   static Status supports_experts(const program::Operation& operation) {
+    const auto* route = std::get_if<program::Route>(&operation);
+    if (route != nullptr && route->out.n_used > kMaxUsedExperts) {
+      return fail("cpu: {} experts of a token; expected at most {}", route->out.n_used,
+                  kMaxUsedExperts);
+    }
+    const auto* recurrent = std::get_if<program::Recurrent>(&operation);
+    if (recurrent != nullptr && recurrent->conv.cols > kMaxTaps) {
+      return fail("cpu: a convolution of {} taps; expected at most {}", recurrent->conv.cols,
+                  kMaxTaps);
+    }
     const auto fits = [](uint64_t rows) { return rows % kTileRows == 0; };
     const auto* up = std::get_if<program::ExpertGatedUp>(&operation);
     const auto* down = std::get_if<program::ExpertDownAdd>(&operation);

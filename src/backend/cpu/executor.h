@@ -13,6 +13,10 @@
 
 namespace godwit::cpu {
 
+// Limits that supports() asks for, so that a row's choice and a convolution need no allocation.
+inline constexpr size_t kMaxUsedExperts = 256;
+inline constexpr size_t kMaxTaps = 64;
+
 // What all threads of a call share.
 struct Call {
   const program::Program& program;

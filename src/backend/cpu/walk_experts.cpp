@@ -7,8 +7,6 @@
 namespace godwit::cpu {
 namespace {
 
-constexpr size_t kMaxUsed = 256;
-
 // `x` of `n` tokens per plane, cut down to token t and the columns from `col` on. The planes of
 // one token lie n tokens apart.
 Activations part_of(const Activations& x, size_t n, size_t t, size_t col, size_t block,
@@ -71,7 +69,7 @@ void Walker::execute(const program::Route& s) {
 void Walker::choose_experts(const program::Route& s, size_t t) {
   const float* const logits = context_.gate.row(t);
   const size_t n_used = s.out.n_used;
-  std::array<uint32_t, kMaxUsed> ids;
+  std::array<uint32_t, kMaxUsedExperts> ids;
   size_t n = 0;
   for (uint32_t id = 0; id < s.weight.rows; ++id) {
     if (n == n_used && !(logits[id] > logits[ids[n - 1]])) continue;

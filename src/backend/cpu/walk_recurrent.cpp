@@ -7,7 +7,6 @@ namespace godwit::cpu {
 namespace {
 
 constexpr float kLengthEpsilon = 1e-6f;
-constexpr size_t kMaxTaps = 64;
 
 // log(1 + e^x) without overflow.
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
