@@ -230,6 +230,9 @@ const Mutant kMutants[] = {
        change_each<program::NormProject>(p, [&](auto& s) { norm = *s.norm; });
        change_each<program::Output>(p, [&](auto& s) { s.norm = norm; });
      }},
+    {"AttentionGateDropped",
+     [](program::Program& p) { change_each<program::Attend>(p, [](auto& s) { s.gated = false; }); },
+     "qwen3next"},
     {"ConvolutionOfTheOtherLayer",
      [](program::Program& p) {
        std::vector<program::Recurrent*> layers;
