@@ -7,6 +7,18 @@ Access access(const Embed& s) {
   return {.reads = {}, .writes = {{s.out, s.table.cols}}, .weights = {s.table}};
 }
 
+Access access(const Norm& s) {
+  Access a;
+  uint64_t width = 0;
+  for (const Norm::Part& part : s.parts) {
+    a.reads.push_back({part.in, part.norm.weight.cols});
+    a.weights.push_back(part.norm.weight);
+    width += part.norm.weight.cols;
+  }
+  a.writes.push_back({s.out, width});
+  return a;
+}
+
 void add(const std::optional<RmsNorm>& norm, Access& a) {
   if (norm) a.weights.push_back(norm->weight);
 }

@@ -5,6 +5,7 @@ namespace godwit::program {
 std::string_view kind_name(const Operation& operation) {
   return std::visit(Overloaded{
                         [](const Embed&) { return std::string_view("Embed"); },
+                        [](const Norm&) { return std::string_view("Norm"); },
                         [](const NormProject&) { return std::string_view("NormProject"); },
                         [](const Attend&) { return std::string_view("Attend"); },
                         [](const Recurrent&) { return std::string_view("Recurrent"); },
@@ -48,7 +49,8 @@ StateRef ProgramBuilder::state(State state) {
 }
 
 void ProgramBuilder::step(std::string_view label, Operation operation) {
-  program_.main.push_back({scope_ + std::string(label), std::move(operation)});
+  std::vector<Step>& steps = list_ == StepList::kMain ? program_.main : program_.mtp;
+  steps.push_back({scope_ + std::string(label), std::move(operation)});
 }
 
 }  // namespace godwit::program

@@ -21,6 +21,8 @@ class ProgramBuilder {
 
   // Labels of the steps that follow start with this ("blk.3."); "" for none.
   void scope(std::string prefix) { scope_ = std::move(prefix); }
+  // Where they go.
+  void list(StepList list) { list_ = list; }
   void step(std::string_view label, Operation operation);
 
   [[nodiscard]] Program& program() { return program_; }
@@ -29,6 +31,7 @@ class ProgramBuilder {
  private:
   Program program_;
   std::string scope_;
+  StepList list_ = StepList::kMain;
 };
 
 }  // namespace godwit::program

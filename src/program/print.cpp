@@ -23,7 +23,7 @@ std::string names(const Program& program, const std::vector<Access::Use>& uses) 
 std::string print(const Program& program, const TrafficInput& input) {
   std::string text;
   auto out = std::back_inserter(text);
-  for (const Step& step : program.main) {
+  for_each_step(program, [&](const Step& step) {
     const Access access = access_of(step.operation);
     fmt::format_to(out, "{:<20} {:<12} {} -> {}", step.label, kind_name(step.operation),
                    names(program, access.reads), names(program, access.writes));
@@ -32,7 +32,7 @@ std::string print(const Program& program, const TrafficInput& input) {
                      weight.cols, tensor_type_name(weight.type));
     }
     fmt::format_to(out, "  {} B\n", traffic_of(step.operation, input).total());
-  }
+  });
   return text;
 }
 

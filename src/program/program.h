@@ -30,8 +30,8 @@ struct Kv {
 };
 
 // What a Gated DeltaNet layer carries from token to token, f32: the last taps - 1 raw rows of its
-// q, k and v, and a matrix per value head. Nothing of it can be taken back: a sequence goes on
-// where it is, or from its beginning.
+// q, k and v, and a matrix per value head. Nothing of it can be taken back but tentative rows
+// (Row): a sequence goes on where it is, or from its beginning.
 struct State {
   uint32_t channels = 0;
   uint32_t taps = 0;
@@ -50,6 +50,9 @@ struct Rope {
   double magnitude = 1.0;           // YaRN's attention factor
 };
 
+// The lists of steps of a Program.
+enum class StepList : uint8_t { kMain, kMtp };
+
 struct Program {
   std::string architecture;
   uint32_t n_layers = 0;
@@ -63,7 +66,19 @@ struct Program {
   std::vector<Rope> ropes;
   std::vector<State> states;
   std::vector<Step> main;
+  // The head that predicts one token further (multi-token prediction), where it was asked for and
+  // the file has one. A row of it stands at a position and holds the token after that position;
+  // its logits, in the same buffer, are those of the token after next. The first step takes the
+  // rows' final hidden states, normed, from what their run of `main` left into `mtp_hidden`, row by
+  // row; the others read them there and leave the head's own, so that they can run again from
+  // those on a token that the head predicted.
+  std::vector<Step> mtp;
+  BufferId mtp_hidden;  // [dim]
   BufferId logits;
+
+  [[nodiscard]] const std::vector<Step>& steps(StepList list) const {
+    return list == StepList::kMain ? main : mtp;
+  }
 };
 
 // One row of work: a token at a position. Rows of one call are consecutive positions of one
@@ -72,12 +87,23 @@ struct Row {
   TokenId token;
   Position position;
   bool wants_logits = false;
+  // May be taken back: the next run may begin at this position, or at that of a tentative row
+  // after it. The tentative rows of a call are its last ones.
+  bool tentative = false;
 };
 
-// Steps [begin, end) of Program::main.
+// Steps [begin, end) of a list of a Program.
 struct StepRange {
   size_t begin = 0;
   size_t end = 0;
+  StepList list = StepList::kMain;
 };
+
+// Calls f(step) for the steps of all lists.
+template <class F>
+void for_each_step(const Program& program, const F& f) {
+  for (const Step& step : program.main) f(step);
+  for (const Step& step : program.mtp) f(step);
+}
 
 }  // namespace godwit::program

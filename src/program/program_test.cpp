@@ -144,6 +144,47 @@ TEST(Validate, RefusesABiasOfTheWrongLength) {
       << error_of(p);
 }
 
+// What predicts one token further, without a layer of its own.
+Program with_mtp() {
+  Program p = one_layer();
+  const BufferId x = operation<Embed>(p).out;
+  const Output output = operation<Output>(p);
+  p.buffers.push_back({"mtp_hidden", kDim});
+  p.buffers.push_back({"mtp_pair", 2 * kDim});
+  p.mtp_hidden = {static_cast<uint32_t>(p.buffers.size() - 2)};
+  const BufferId pair{p.mtp_hidden.value + 1};
+  p.mtp.push_back({"mtp.hidden", Norm{.parts = {{x, output.norm}}, .out = p.mtp_hidden}});
+  p.mtp.push_back(
+      {"mtp.pair", Norm{.parts = {{x, output.norm}, {p.mtp_hidden, output.norm}}, .out = pair}});
+  p.mtp.push_back({"mtp.output", output});
+  return p;
+}
+
+TEST(Validate, AcceptsAHeadThatPredictsFurther) { EXPECT_EQ(error_of(with_mtp()), "valid"); }
+
+TEST(Validate, RefusesAHeadThatDoesNotBeginWithHiddenStates) {
+  Program p = with_mtp();
+  p.mtp.erase(p.mtp.begin());
+  EXPECT_EQ(error_of(p),
+            "program: step 'mtp.pair': reads buffer 'mtp_hidden' before any step has written it");
+  p = with_mtp();
+  p.mtp_hidden = p.logits;
+  EXPECT_EQ(error_of(p), "program: the mtp list does not begin with its hidden states");
+}
+
+TEST(Validate, RefusesAHeadThatPredictsNothing) {
+  Program p = with_mtp();
+  p.mtp.pop_back();
+  EXPECT_EQ(error_of(p), "program: the mtp list does not end with the logits");
+}
+
+TEST(Validate, RefusesNormsThatDoNotFillTheirBuffer) {
+  Program p = with_mtp();
+  std::get<Norm>(p.mtp[1].operation).parts.pop_back();
+  EXPECT_EQ(error_of(p),
+            "program: step 'mtp.pair': buffer 'mtp_pair' holds 128 floats, the step expects 64");
+}
+
 // Counted by hand: rows * cols * 34/32 bytes of Q8_0, 4 bytes per norm or bias value.
 TEST(Traffic, CountsEveryWeightOnceAndOneEmbeddingRowPerToken) {
   const Program p = one_layer();

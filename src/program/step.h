@@ -63,6 +63,16 @@ struct Projection {
   BufferId out;                        // [out]
 };
 
+// out = the norms of its parts, one after the other.
+struct Norm {
+  struct Part {
+    BufferId in;  // [dim]
+    RmsNorm norm;
+  };
+  std::vector<Part> parts;
+  BufferId out;  // [sum of the parts' dims]
+};
+
 // n = norm(in), or in itself where there is none; each projection of n.
 struct NormProject {
   BufferId in;  // [dim]
@@ -218,8 +228,8 @@ struct ExpertDownAdd {
   BufferId target;                            // [dim]
 };
 
-using Operation = std::variant<Embed, NormProject, Attend, Recurrent, ProjectAdd, GatedUp, Route,
-                               ExpertGatedUp, ExpertDownAdd, Output>;
+using Operation = std::variant<Embed, Norm, NormProject, Attend, Recurrent, ProjectAdd, GatedUp,
+                               Route, ExpertGatedUp, ExpertDownAdd, Output>;
 
 struct Step {
   std::string label;  // "blk.3.attend"

@@ -83,10 +83,14 @@ Traffic traffic_of(const Operation& operation, const TrafficInput& input) {
   return std::visit([&](const auto& step) { return traffic(step, input); }, operation);
 }
 
-Traffic traffic_of(const Program& program, const TrafficInput& input) {
+Traffic traffic_of(std::span<const Step> steps, const TrafficInput& input) {
   Traffic sum;
-  for (const Step& step : program.main) sum += traffic_of(step.operation, input);
+  for (const Step& step : steps) sum += traffic_of(step.operation, input);
   return sum;
+}
+
+Traffic traffic_of(const Program& program, const TrafficInput& input) {
+  return traffic_of(program.main, input);
 }
 
 uint64_t kv_bytes_per_position(const Program& program, TensorType k_type, TensorType v_type) {

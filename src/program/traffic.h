@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/tensor_type.h"
 #include "program/program.h"
@@ -30,6 +31,8 @@ struct TrafficInput {
 };
 
 [[nodiscard]] Traffic traffic_of(const Operation& operation, const TrafficInput& input);
+[[nodiscard]] Traffic traffic_of(std::span<const Step> steps, const TrafficInput& input);
+// Of the main list.
 [[nodiscard]] Traffic traffic_of(const Program& program, const TrafficInput& input);
 
 // Bytes of a weight in the file.

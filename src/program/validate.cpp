@@ -16,20 +16,45 @@ class Validator {
         attended_(program.kvs.size(), false) {}
 
   Status run() {
-    for (const Step& step : program_.main) {
+    if (Status s = run(program_.main); !s) return s;
+    if (program_.logits.value >= written_.size() || !written_[program_.logits.value]) {
+      return fail("program: no step writes the logits");
+    }
+    if (program_.mtp.empty()) return {};
+    // It reads what main left, and predicts into the same logits.
+    if (Status s = run(program_.mtp); !s) return s;
+    return check_mtp();
+  }
+
+ private:
+  Status run(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
       step_ = &step;
       if (Status s = check_access(access_of(step.operation)); !s) return s;
       Status s = std::visit([this](const auto& operation) { return check_kind(operation); },
                             step.operation);
       if (!s) return s;
     }
-    if (program_.logits.value >= written_.size() || !written_[program_.logits.value]) {
-      return fail("program: no step writes the logits");
+    return {};
+  }
+
+  Status check_mtp() {
+    const auto* const first = std::get_if<Norm>(&program_.mtp.front().operation);
+    if (first == nullptr || first->out != program_.mtp_hidden) {
+      return fail("program: the mtp list does not begin with its hidden states");
+    }
+    const auto* const last = std::get_if<Output>(&program_.mtp.back().operation);
+    if (last == nullptr || last->logits != program_.logits) {
+      return fail("program: the mtp list does not end with the logits");
+    }
+    for (const Step& step : program_.mtp) {
+      if (std::holds_alternative<Recurrent>(step.operation)) {
+        return fail("program: step '{}': a recurrent layer in the mtp list", step.label);
+      }
     }
     return {};
   }
 
- private:
   template <class... Args>
   [[nodiscard]] tl::unexpected<Error> wrong(fmt::format_string<Args...> format, Args&&... args) {
     return fail("program: step '{}': {}", step_->label,
@@ -106,6 +131,14 @@ class Validator {
   Status check_kind(const Embed& s) {
     if (s.table.rows != program_.n_vocab) {
       return wrong("the embedding has {} rows, the vocabulary {}", s.table.rows, program_.n_vocab);
+    }
+    return {};
+  }
+
+  Status check_kind(const Norm& s) {
+    if (s.parts.empty()) return wrong("norms nothing");
+    for (const Norm::Part& part : s.parts) {
+      if (Status c = check_vector(part.norm.weight, part.norm.weight.cols); !c) return c;
     }
     return {};
   }

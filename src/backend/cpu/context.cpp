@@ -18,10 +18,10 @@ size_t widest_buffer(const Program& program) {
     if (i != program.logits.value) widest = std::max(widest, size_t{program.buffers[i].width});
   }
   // Router logits lie where products do.
-  for (const program::Step& step : program.main) {
+  program::for_each_step(program, [&](const program::Step& step) {
     const auto* route = std::get_if<program::Route>(&step.operation);
     if (route != nullptr) widest = std::max(widest, size_t{route->weight.rows});
-  }
+  });
   return widest;
 }
 
@@ -73,16 +73,16 @@ uint64_t plane_sum_bytes(const Program& program, const ContextSettings& settings
 uint64_t attention_bytes(const Program& program, const ContextSettings& settings,
                          size_t n_threads) {
   uint64_t most = 0;
-  for (const program::Step& step : program.main) {
+  program::for_each_step(program, [&](const program::Step& step) {
     const auto* attend = std::get_if<program::Attend>(&step.operation);
-    if (attend == nullptr) continue;
+    if (attend == nullptr) return;
     most = std::max<uint64_t>(most, attention_scratch_bytes({.n_heads = attend->n_heads,
                                                              .n_kv_heads = attend->n_kv_heads,
                                                              .head_dim = attend->head_dim,
                                                              .max_positions = settings.n_positions,
                                                              .max_tokens = settings.max_rows,
                                                              .n_threads = n_threads}));
-  }
+  });
   return most;
 }
 

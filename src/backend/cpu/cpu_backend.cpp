@@ -91,7 +91,9 @@ class CpuBackend final : public backend::Backend {
     for (size_t t = 0; t < rows.size(); ++t) {
       if (rows[t].wants_logits) context.logit_rows.push_back(static_cast<uint32_t>(t));
     }
-    if (!program_->states.empty() && steps.begin == 0) begin_states(context, rows);
+    if (!program_->states.empty() && steps.begin == 0 && steps.list == program::StepList::kMain) {
+      begin_states(context, rows);
+    }
     const Call call{.program = *program_,
                     .weights = weights_,
                     .ops = vector_ops(isa_),

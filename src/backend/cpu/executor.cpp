@@ -130,6 +130,19 @@ void Walker::execute(const program::Embed& s) {
   }
 }
 
+void Walker::execute(const program::Norm& s) {
+  const Share rows = share_of(n_rows(), 1, thread_, n_threads_);
+  for (size_t t = rows.begin; t < rows.end; ++t) {
+    float* out = buffer(s.out).row(t);
+    for (const program::Norm::Part& part : s.parts) {
+      const size_t n = part.norm.weight.cols;
+      call_.ops.rms_norm(buffer(part.in).row(t), call_.weights.vector(part.norm.weight),
+                         part.norm.epsilon, out, n);
+      out += n;
+    }
+  }
+}
+
 void Walker::execute(const program::NormProject& s) {
   Forms forms;
   for (const program::Projection& p : s.projections) add_form(p.weight, forms);
@@ -214,7 +227,8 @@ void Walker::execute(const program::Output& s) {
 void walk_steps(const Call& call, program::StepRange range, size_t thread) {
   Walker walker(call, thread);
   walker.prepare_angles();
-  for (size_t i = range.begin; i < range.end; ++i) walker.step(call.program.main[i]);
+  const std::vector<program::Step>& steps = call.program.steps(range.list);
+  for (size_t i = range.begin; i < range.end; ++i) walker.step(steps[i]);
 }
 
 }  // namespace godwit::cpu

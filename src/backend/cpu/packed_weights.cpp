@@ -23,8 +23,8 @@ enum class Use : uint8_t { kLookedUp, kVector, kTaps, kMultiplied };
 // convolution are turned to [taps, channels].
 std::vector<Use> uses_of(const Program& program) {
   std::vector<Use> uses(program.weights.size(), Use::kLookedUp);
-  for (const program::Step& step : program.main) {
-    if (std::holds_alternative<program::Embed>(step.operation)) continue;
+  program::for_each_step(program, [&](const program::Step& step) {
+    if (std::holds_alternative<program::Embed>(step.operation)) return;
     if (const auto* recurrent = std::get_if<program::Recurrent>(&step.operation)) {
       uses[recurrent->conv.id] = Use::kTaps;
     }
@@ -32,7 +32,7 @@ std::vector<Use> uses_of(const Program& program) {
       if (uses[ref.id] == Use::kTaps) continue;
       uses[ref.id] = ref.rows == 1 ? Use::kVector : Use::kMultiplied;
     }
-  }
+  });
   return uses;
 }
 

@@ -121,6 +121,7 @@ class Walker {
   void add_scaled(float* x, float scale, float* target, size_t n);
 
   void execute(const program::Embed& s);
+  void execute(const program::Norm& s);
   void execute(const program::NormProject& s);
   void execute(const program::ProjectAdd& s);
   void execute(const program::GatedUp& s);

@@ -85,6 +85,19 @@ class Run {
     }
   }
 
+  void execute(const program::Norm& s) {
+    for (size_t t = 0; t < rows_.size(); ++t) {
+      std::span<double> out = buffer(s.out).row(t);
+      for (const program::Norm::Part& part : s.parts) {
+        std::vector<double> w(part.norm.weight.cols);
+        decode_weight_row(weight(part.norm.weight), 0, w);
+        rms_norm(buffer(part.in).row(t), w, static_cast<double>(part.norm.epsilon),
+                 out.first(w.size()));
+        out = out.subspan(w.size());
+      }
+    }
+  }
+
   void execute(const program::NormProject& s) {
     const Matrix& x = normed(s.in, s.norm);
     for (const program::Projection& p : s.projections) {
@@ -427,7 +440,8 @@ class ReferenceBackend final : public backend::Backend {
     context.n_rows = rows.size();
     context.n_logit_rows = static_cast<size_t>(wanting);
     Run run(*program_, weights_, pool_, context, rows);
-    for (size_t i = steps.begin; i < steps.end; ++i) run.step(program_->main[i]);
+    const std::vector<program::Step>& list = program_->steps(steps.list);
+    for (size_t i = steps.begin; i < steps.end; ++i) run.step(list[i]);
   }
 
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {

@@ -47,6 +47,16 @@ class Bounder {
     return bounds;
   }
 
+  Values bound(const program::Norm& s) {
+    Values bounds;
+    for (size_t i = 0; i < s.parts.size(); ++i) {
+      for (const double value : normed(s.parts[i].norm, inputs_[i])) {
+        bounds.push_back(kFloatError * std::abs(value));
+      }
+    }
+    return bounds;
+  }
+
   Values bound(const program::NormProject& s) {
     const Values x = normed(s.norm, inputs_[0]);
     for (const program::Projection& p : s.projections) {

@@ -56,14 +56,16 @@ class Checker {
                       .position = {static_cast<int32_t>(i)},
                       .wants_logits = true});
     }
-    for (size_t i = 0; i < context_.program.main.size(); ++i) {
-      if (!on_step_(run_step(i, rows))) return false;
+    for (const program::StepList list : {program::StepList::kMain, program::StepList::kMtp}) {
+      for (size_t i = 0; i < context_.program.steps(list).size(); ++i) {
+        if (!on_step_(run_step({i, i + 1, list}, rows))) return false;
+      }
     }
     return true;
   }
 
-  StepDifference run_step(size_t index, std::span<const Row> rows) {
-    const program::Step& step = context_.program.main[index];
+  StepDifference run_step(program::StepRange one, std::span<const Row> rows) {
+    const program::Step& step = context_.program.steps(one.list)[one.begin];
     const program::Access access = program::access_of(step.operation);
     std::vector<std::vector<float>> inputs;
     for (const program::Access::Use& use : access.reads) {
@@ -75,8 +77,8 @@ class Checker {
     if (const auto* attend = std::get_if<program::Attend>(&step.operation)) {
       note_values(*attend, inputs[2]);
     }
-    oracle_.run(oracle_context_, rows, {index, index + 1});
-    subject_.run(subject_context_, rows, {index, index + 1});
+    oracle_.run(oracle_context_, rows, one);
+    subject_.run(subject_context_, rows, one);
 
     StepDifference worst{.step = step.label, .buffer = "", .position = rows.front().position.value};
     for (const program::Access::Use& use : access.writes) {
