@@ -16,6 +16,7 @@
 #include "backend/state.h"
 #include "base/result.h"
 #include "base/tensor_type.h"
+#include "experts/store.h"
 #include "program/program.h"
 
 namespace godwit::backend {
@@ -31,8 +32,20 @@ struct ContextSettings {
   size_t max_logit_rows = 1;  // rows of one run() that want logits
 };
 
+// What every backend is made with; one that has no use for a member ignores it.
+struct BackendSettings {
+  size_t n_threads = 1;
+  // Where routed experts lie in the files: layer i of the source is the i-th step of all lists
+  // that multiplies with experts (ExpertGatedUp, ExpertDownAdd). Null: every weight is loaded.
+  // Outlives the backend.
+  const experts::ExpertSource* experts = nullptr;
+  experts::CachePolicy expert_cache = {};
+  experts::StoreOptions expert_reads = {};
+};
+
 struct MemoryNeed {
-  uint64_t weight_bytes = 0;   // resident after load
+  uint64_t weight_bytes = 0;   // resident after load, routed experts included
+  uint64_t expert_bytes = 0;   // of them, the routed experts: as the policy says
   uint64_t kv_bytes = 0;       // of one context
   uint64_t scratch_bytes = 0;  // of one context: activations and work areas
 };
@@ -62,9 +75,11 @@ class Backend {
 
   // Runs steps over rows (consecutive positions of one sequence). Preconditions (checked): rows
   // and wanted logits within the context's maxima, positions within its capacity, tokens in the
-  // vocabulary.
-  virtual void run(ContextId context, std::span<const program::Row> rows,
-                   program::StepRange steps) = 0;
+  // vocabulary. Errors: what is read from files while running could not be read (an expert); then
+  // activations, KV at the rows' positions and the fixed part are worthless, and the context goes
+  // on from where they do not matter: position 0, an imported state, or, without a fixed part, any.
+  [[nodiscard]] virtual Status run(ContextId context, std::span<const program::Row> rows,
+                                   program::StepRange steps) = 0;
 
   // Activations [rows of the last run, width]; of the logits, [rows that wanted them, n_vocab].
   virtual void read(ContextId context, program::BufferId buffer, std::span<float> out) const = 0;
@@ -82,6 +97,10 @@ class Backend {
   // gives the bits it would have given. The fixed part belongs to the end of the range; a run that
   // begins at position 0 needs none, it begins from nothing.
   virtual void import_state(ContextId context, PositionRange range, StateSource from) = 0;
+
+  // What the cache of routed experts did since load, by layer of BackendSettings::experts; no
+  // layers where there is no cache.
+  [[nodiscard]] virtual experts::Statistics expert_statistics() const { return {}; }
 
   // One line for logs and reports: threads, instruction set, kernels.
   [[nodiscard]] virtual std::string describe() const = 0;

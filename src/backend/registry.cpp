@@ -12,7 +12,7 @@ namespace {
 
 struct Row {
   std::string_view name;
-  Result<std::unique_ptr<Backend>> (*make)(size_t n_threads);
+  Result<std::unique_ptr<Backend>> (*make)(const BackendSettings& settings);
 };
 
 constexpr std::array kBackends = {
@@ -31,7 +31,7 @@ std::vector<std::string_view> backend_names() {
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name,
                                               const BackendSettings& settings) {
   for (const Row& row : kBackends) {
-    if (row.name == name) return row.make(settings.n_threads);
+    if (row.name == name) return row.make(settings);
   }
   return fail("backend '{}' is not known; there are {}", name, fmt::join(backend_names(), ", "));
 }

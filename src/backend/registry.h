@@ -9,10 +9,6 @@
 
 namespace godwit::backend {
 
-struct BackendSettings {
-  size_t n_threads = 1;
-};
-
 // Errors: an unknown name (the known ones are listed), or what the backend needs and lacks.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(std::string_view name,
                                                             const BackendSettings& settings);

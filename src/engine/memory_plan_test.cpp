@@ -29,7 +29,9 @@ class NeedyBackend final : public backend::Backend {
     return fail("unused");
   }
   void release_context(backend::ContextId) override {}
-  void run(backend::ContextId, std::span<const program::Row>, program::StepRange) override {}
+  Status run(backend::ContextId, std::span<const program::Row>, program::StepRange) override {
+    return fail("unused");
+  }
   void read(backend::ContextId, program::BufferId, std::span<float>) const override {}
   void write(backend::ContextId, program::BufferId, std::span<const float>) override {}
   std::span<const float> logits(backend::ContextId) const override { return {}; }

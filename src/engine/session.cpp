@@ -143,7 +143,7 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
     // Chunks end at absolute multiples of the chunk length.
     const size_t n = std::min(chunk - done % chunk, tokens.size() - done);
     const std::span<const TokenId> part = tokens.subspan(done, n);
-    run(part, done, done + n == tokens.size() ? n - 1 : n);
+    if (Status s = run(part, done, done + n == tokens.size() ? n - 1 : n); !s) return s;
     tokens_.insert(tokens_.end(), part.begin(), part.end());
     done += n;
     if (done % chunk == 0) end_turn();
@@ -171,13 +171,13 @@ Status Session::for_each_logits(std::span<const TokenId> tokens, size_t first,
     }
     // The layers see the whole chunk. What they leave is then taken to the vocabulary, the widest
     // matrix by far, some rows at a time: so many logits fit in memory, the layers' rows always do.
-    engine_->backend().run(context_, rows, {0, steps.size() - 1});
+    if (Status s = run_steps(rows, {0, steps.size() - 1}); !s) return s;
     for (size_t at = std::max(first, done); at < done + rows.size(); at += at_once) {
       const size_t end = std::min(at + at_once, done + rows.size());
       for (size_t i = 0; i < rows.size(); ++i) {
         rows[i].wants_logits = done + i >= at && done + i < end;
       }
-      engine_->backend().run(context_, rows, {steps.size() - 1, steps.size()});
+      if (Status s = run_steps(rows, {steps.size() - 1, steps.size()}); !s) return s;
       if (Status s = sink(at, logits()); !s) return s;
     }
     for (const program::Row& row : rows) tokens_.push_back(row.token);
@@ -196,7 +196,7 @@ Status Session::append(std::span<const TokenId> tokens) {
     return fail("{} tokens after {} do not fit the context of {} positions", tokens.size(),
                 tokens_.size(), n_context);
   }
-  run(tokens, tokens_.size(), 0);
+  if (Status s = run(tokens, tokens_.size(), 0); !s) return s;
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return {};
 }
@@ -208,7 +208,7 @@ void Session::truncate(size_t n_tokens) {
   tokens_.resize(n_tokens);
 }
 
-void Session::run(std::span<const TokenId> tokens, size_t first_position, size_t first_wanted) {
+Status Session::run(std::span<const TokenId> tokens, size_t first_position, size_t first_wanted) {
   std::vector<program::Row> rows;
   rows.reserve(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -216,7 +216,15 @@ void Session::run(std::span<const TokenId> tokens, size_t first_position, size_t
                     .position = {static_cast<int32_t>(first_position + i)},
                     .wants_logits = i >= first_wanted});
   }
-  engine_->backend().run(context_, rows, {0, engine_->program().main.size()});
+  return run_steps(rows, {0, engine_->program().main.size()});
+}
+
+Status Session::run_steps(std::span<const program::Row> rows, program::StepRange steps) {
+  Status ran = engine_->backend().run(context_, rows, steps);
+  // A fixed part cannot be taken back to where it was: the next prompt begins anew, or at what the
+  // tree has.
+  if (!ran && state_shape().fixed_bytes > 0) tokens_.clear();
+  return ran;
 }
 
 std::span<const float> Session::logits() const { return engine_->backend().logits(context_); }

@@ -94,7 +94,9 @@ class Session {
   [[nodiscard]] size_t return_to_tree(std::span<const TokenId> tokens, size_t kept);
   void store();
   // Logits are wanted from row `first_wanted` on.
-  void run(std::span<const TokenId> tokens, size_t first_position, size_t first_wanted);
+  [[nodiscard]] Status run(std::span<const TokenId> tokens, size_t first_position,
+                           size_t first_wanted);
+  [[nodiscard]] Status run_steps(std::span<const program::Row> rows, program::StepRange steps);
 
   Engine* engine_;  // null when moved from
   backend::ContextId context_;

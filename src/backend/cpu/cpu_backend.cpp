@@ -83,7 +83,7 @@ class CpuBackend final : public backend::Backend {
 
   void release_context(ContextId context) override { contexts_.erase(context.value); }
 
-  void run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
+  Status run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
     Context& context = find(id);
     check_rows(context, rows);
     context.n_rows = rows.size();
@@ -102,6 +102,7 @@ class CpuBackend final : public backend::Backend {
                     .context = context,
                     .rows = rows};
     pool_.run([&](size_t thread) { walk_steps(call, steps, thread); });
+    return {};
   }
 
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
@@ -210,10 +211,11 @@ class CpuBackend final : public backend::Backend {
 
 }  // namespace
 
-Result<std::unique_ptr<backend::Backend>> make_cpu_backend(size_t n_threads) {
+Result<std::unique_ptr<backend::Backend>> make_cpu_backend(
+    const backend::BackendSettings& settings) {
   const Result<Isa> isa = chosen_isa();
   if (!isa) return fail(isa.error());
-  return std::make_unique<CpuBackend>(n_threads, *isa);
+  return std::make_unique<CpuBackend>(settings.n_threads, *isa);
 }
 
 }  // namespace godwit::cpu

@@ -9,6 +9,7 @@
 namespace godwit::cpu {
 
 // Errors: GODWIT_ISA asks for an instruction set that is not there.
-[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_cpu_backend(size_t n_threads);
+[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_cpu_backend(
+    const backend::BackendSettings& settings);
 
 }  // namespace godwit::cpu

@@ -423,7 +423,7 @@ class ReferenceBackend final : public backend::Backend {
 
   void release_context(ContextId context) override { contexts_.erase(context.value); }
 
-  void run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
+  Status run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
     Context& context = find(id);
     const auto wanting =
         std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.wants_logits; });
@@ -442,6 +442,7 @@ class ReferenceBackend final : public backend::Backend {
     Run run(*program_, weights_, pool_, context, rows);
     const std::vector<program::Step>& list = program_->steps(steps.list);
     for (size_t i = steps.begin; i < steps.end; ++i) run.step(list[i]);
+    return {};
   }
 
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
@@ -507,8 +508,9 @@ class ReferenceBackend final : public backend::Backend {
 
 }  // namespace
 
-Result<std::unique_ptr<backend::Backend>> make_reference_backend(size_t n_threads) {
-  return std::make_unique<ReferenceBackend>(n_threads);
+Result<std::unique_ptr<backend::Backend>> make_reference_backend(
+    const backend::BackendSettings& settings) {
+  return std::make_unique<ReferenceBackend>(settings.n_threads);
 }
 
 }  // namespace godwit::reference

@@ -9,6 +9,7 @@
 
 namespace godwit::reference {
 
-[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_reference_backend(size_t n_threads);
+[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_reference_backend(
+    const backend::BackendSettings& settings);
 
 }  // namespace godwit::reference

@@ -37,18 +37,19 @@ class Checker {
     if (!b) return fail(b.error());
     oracle_context_ = *a;
     subject_context_ = *b;
-    bool go_on = run_call(0, settings_.n_prompt);
-    for (size_t i = 0; i < settings_.n_decode && go_on; ++i) {
+    Result<bool> go_on = run_call(0, settings_.n_prompt);
+    for (size_t i = 0; i < settings_.n_decode && go_on && *go_on; ++i) {
       go_on = run_call(settings_.n_prompt + i, 1);
     }
     oracle_.release_context(*a);
     subject_.release_context(*b);
+    if (!go_on) return fail(go_on.error());
     return {};
   }
 
  private:
   // All steps of one call; false when the listener has heard enough.
-  bool run_call(size_t first, size_t n) {
+  Result<bool> run_call(size_t first, size_t n) {
     std::vector<Row> rows;
     for (size_t i = first; i < first + n; ++i) {
       const uint64_t id = random_bits(settings_.seed, i) % context_.program.n_vocab;
@@ -58,13 +59,15 @@ class Checker {
     }
     for (const program::StepList list : {program::StepList::kMain, program::StepList::kMtp}) {
       for (size_t i = 0; i < context_.program.steps(list).size(); ++i) {
-        if (!on_step_(run_step({i, i + 1, list}, rows))) return false;
+        const Result<StepDifference> worst = run_step({i, i + 1, list}, rows);
+        if (!worst) return fail(worst.error());
+        if (!on_step_(*worst)) return false;
       }
     }
     return true;
   }
 
-  StepDifference run_step(program::StepRange one, std::span<const Row> rows) {
+  Result<StepDifference> run_step(program::StepRange one, std::span<const Row> rows) {
     const program::Step& step = context_.program.steps(one.list)[one.begin];
     const program::Access access = program::access_of(step.operation);
     std::vector<std::vector<float>> inputs;
@@ -77,8 +80,10 @@ class Checker {
     if (const auto* attend = std::get_if<program::Attend>(&step.operation)) {
       note_values(*attend, inputs[2]);
     }
-    oracle_.run(oracle_context_, rows, one);
-    subject_.run(subject_context_, rows, one);
+    for (const Status& ran : {oracle_.run(oracle_context_, rows, one),
+                              subject_.run(subject_context_, rows, one)}) {
+      if (!ran) return fail(Error(ran.error()).with(step.label));
+    }
 
     StepDifference worst{.step = step.label, .buffer = "", .position = rows.front().position.value};
     for (const program::Access::Use& use : access.writes) {
