@@ -86,6 +86,55 @@ uint64_t attention_bytes(const Program& program, const ContextSettings& settings
   return most;
 }
 
+// The widest of all steps with experts.
+struct ExpertSizes {
+  size_t n_experts = 0;
+  size_t n_used = 0;
+  size_t input = 0;     // columns
+  size_t output = 0;    // rows of one matrix
+  size_t products = 0;  // of all slots of a row
+
+  void add(const program::Routing& routing, const program::ExpertMatrix& matrix) {
+    n_experts = std::max<size_t>(n_experts, matrix.n_experts);
+    n_used = std::max<size_t>(n_used, routing.n_used);
+    input = std::max<size_t>(input, matrix.weight.cols);
+    output = std::max<size_t>(output, matrix.rows());
+  }
+};
+
+ExpertSizes expert_sizes(const Program& program) {
+  ExpertSizes sizes;
+  for (const program::Step& step : program.main) {
+    if (const auto* up = std::get_if<program::ExpertGatedUp>(&step.operation)) {
+      sizes.add(up->routing, up->gate);
+      sizes.add(up->routing, up->up);
+    } else if (const auto* down = std::get_if<program::ExpertDownAdd>(&step.operation)) {
+      sizes.add(down->routing, down->down);
+      sizes.products =
+          std::max<size_t>(sizes.products, down->routing.n_slots() * down->down.rows());
+    }
+  }
+  return sizes;
+}
+
+ExpertArea carve_experts(Carver& carver, const ExpertSizes& sizes, size_t max_rows) {
+  const size_t n_choices = max_rows * sizes.n_used;
+  const size_t rows = std::min(kExpertRows, max_rows);
+  const size_t input = round_up(sizes.input, 256);
+  const auto begins = carver.take((sizes.n_experts + 1) * sizeof(uint32_t));
+  const auto choices = carver.take(n_choices * sizeof(ExpertRow));
+  ExpertArea area;
+  area.groups = {.begins = {reinterpret_cast<uint32_t*>(begins.data()), sizes.n_experts + 1},
+                 .rows = {reinterpret_cast<ExpertRow*>(choices.data()), n_choices}};
+  for (const ActivationKind kind :
+       {ActivationKind::kF32, ActivationKind::kQ8Block32, ActivationKind::kQ8Block256}) {
+    area.gathered[static_cast<size_t>(kind)] = carver.take(gathered_bytes(kind, rows, input));
+  }
+  area.first = carver.take_floats(rows, sizes.output);
+  area.second = carver.take_floats(rows, sizes.output);
+  return area;
+}
+
 // q and k of a key head, v of its value heads, and for each the raw rows of one convolution.
 size_t head_floats(const program::State& state) { return size_t{2} * state.channels; }
 
@@ -155,6 +204,13 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
     const BufferView area = carver.take_floats(1, head_area);
     heads.push_back({area.data, area.width});
   }
+  std::vector<ExpertArea> experts;
+  const ExpertSizes sizes = expert_sizes(program);
+  for (size_t i = 0; i < n_threads && sizes.n_experts > 0; ++i) {
+    experts.push_back(carve_experts(carver, sizes, settings.max_rows));
+  }
+  const BufferView expert_products =
+      carver.take_floats(sizes.products > 0 ? settings.max_rows : 0, sizes.products);
   const std::span<std::byte> attention = carver.take(attention_bytes(program, settings, n_threads));
 
   if (context != nullptr) {
@@ -170,6 +226,8 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
     context->turned_q = turned_q;
     context->angles = std::move(angles);
     context->attention = attention;
+    context->experts = std::move(experts);
+    context->expert_products = expert_products;
     context->logit_rows.reserve(settings.max_rows);
   }
   return layout;

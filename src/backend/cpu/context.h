@@ -2,12 +2,14 @@
 // of it is allocated when the context is made; running a token allocates nothing.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/cpu/attention.h"
+#include "backend/cpu/expert_rows.h"
 #include "backend/cpu/kernel_table.h"
 #include "os/memory.h"
 #include "program/program.h"
@@ -36,6 +38,14 @@ struct DeltaState {
   std::span<float> matrix;  // [n_heads, head_dim of k, head_dim of v]
 };
 
+// One thread's work area for the routed experts of a layer.
+struct ExpertArea {
+  ExpertRows::Area groups;
+  std::array<std::span<std::byte>, 3> gathered;  // by ActivationKind: kExpertRows rows of an input
+  BufferView first;   // [kExpertRows, widest output]: the gate's products, or down's
+  BufferView second;  // [kExpertRows, widest output]: up's
+};
+
 class Context {
  public:
   [[nodiscard]] static backend::MemoryNeed need(const program::Program& program,
@@ -57,6 +67,9 @@ class Context {
   std::vector<BufferView> angles;       // indexed by RopeRef: [max_rows, n_rot] cosines, sines
   std::span<std::byte> attention;       // work area of attention.h
   std::vector<std::span<float>> heads;  // per thread: work area of one key head's delta rule
+
+  std::vector<ExpertArea> experts;  // per thread; empty without experts
+  BufferView expert_products;       // [max_rows, widest sum of slots x dim], by down
 
   // Of the last run.
   size_t n_rows = 0;

@@ -28,6 +28,7 @@ void Walker::prepare_angles() {
 void Walker::add_form(const program::WeightRef& reader, Forms& forms) const {
   switch (call_.weights.matrix(reader).kernel->activation) {
     case ActivationKind::kF32:
+      forms.f32 = true;
       return;
     case ActivationKind::kQ8Block32:
       forms.q8_32 = true;

@@ -7,8 +7,8 @@
 namespace godwit::cpu {
 namespace {
 
-// `x` of `n` tokens per plane, cut down to token t and the columns from `col` on. The planes of
-// one token lie n tokens apart.
+// The columns of `x` from `col` on, of the token `t` and its other planes alone where `n` is the
+// number of tokens per plane; all tokens with t 0 and n 1.
 Activations part_of(const Activations& x, size_t n, size_t t, size_t col, size_t block,
                     size_t sum_words) {
   Activations part = x;
@@ -21,26 +21,28 @@ Activations part_of(const Activations& x, size_t n, size_t t, size_t col, size_t
   return part;
 }
 
-// One row of an input, from column `col` on (a multiple of the blocks of the forms it has).
-Input part_of(const Input& input, size_t t, size_t col) {
+Input part_of(const Input& input, size_t n, size_t t, size_t col) {
   Input part = input;
-  part.n_rows = 1;
   part.f32.f32 += t * input.f32.f32_stride + col;
-  if (part.q8_32.q != nullptr) part.q8_32 = part_of(input.q8_32, input.n_rows, t, col, 32, 1);
+  if (part.q8_32.q != nullptr) part.q8_32 = part_of(input.q8_32, n, t, col, 32, 1);
   if (part.q8_256.q != nullptr) {
-    part.q8_256 = part_of(input.q8_256, input.n_rows, t, col, 256, kSumWordsPerBlock256);
+    part.q8_256 = part_of(input.q8_256, n, t, col, 256, kSumWordsPerBlock256);
   }
   return part;
 }
 
-// The matrix that a slot of a row multiplies with.
-MatrixPart slot_part(const program::ExpertMatrix& matrix,
-                     const std::optional<program::WeightRef>& shared, const float* routing,
-                     size_t slot, size_t n_used) {
-  if (slot == n_used) return {.weight = *shared, .first = 0, .n = shared->rows};
-  const auto id = static_cast<size_t>(routing[slot]);
-  check(id < matrix.n_experts, "an expert that does not exist");
-  return {.weight = matrix.weight, .first = id * matrix.rows(), .n = matrix.rows()};
+// Columns from `col` on, a multiple of the blocks of the forms that the input has.
+Input columns_of(const Input& input, size_t col) { return part_of(input, 1, 0, col); }
+
+// The same of one row alone.
+Input row_of(const Input& input, size_t t, size_t col) {
+  Input part = part_of(input, input.n_rows, t, col);
+  part.n_rows = 1;
+  return part;
+}
+
+MatrixPart expert_of(const program::ExpertMatrix& matrix, size_t expert) {
+  return {.weight = matrix.weight, .first = expert * matrix.rows(), .n = matrix.rows()};
 }
 
 }  // namespace
@@ -93,44 +95,121 @@ void Walker::choose_experts(const program::Route& s, size_t t) {
   }
 }
 
+// A single row reads its part of the input where it lies.
+Input Walker::gather(const Input& input, std::span<const ExpertRow> rows,
+                     const SlotColumns& columns, const Forms& forms) {
+  if (rows.size() == 1) return row_of(input, rows[0].row, rows[0].slot * columns.stride);
+  const auto copy = [&](ActivationKind kind) {
+    return gather_activations(kind, input.form(kind), input.n_rows, rows, columns,
+                              context_.experts[thread_].gathered[static_cast<size_t>(kind)]);
+  };
+  Input part{.f32 = {}, .q8_32 = {}, .q8_256 = {}, .n_rows = rows.size()};
+  if (forms.f32) part.f32 = copy(ActivationKind::kF32);
+  if (forms.q8_32) part.q8_32 = copy(ActivationKind::kQ8Block32);
+  if (forms.q8_256) part.q8_256 = copy(ActivationKind::kQ8Block256);
+  return part;
+}
+
+// Each thread sorts the choices for itself: a few thousand at most, and no barrier.
+template <class Compute>
+void Walker::for_each_expert(const program::Routing& routing, const program::ExpertMatrix& matrix,
+                             const SlotColumns& columns, const Input& input, const Forms& forms,
+                             const Compute& compute) {
+  const BufferView& ids = buffer(routing.buffer);
+  ExpertRows::Area area = context_.experts[thread_].groups;
+  area.begins = area.begins.first(matrix.n_experts + 1);
+  const ExpertRows groups(
+      {.ids = ids.data, .stride = ids.stride, .n_rows = n_rows(), .n_used = routing.n_used}, area);
+  for (size_t expert = 0; expert < groups.n_experts(); ++expert) {
+    std::span<const ExpertRow> left = groups.of(expert);
+    while (!left.empty()) {
+      const std::span<const ExpertRow> rows = left.first(std::min(kExpertRows, left.size()));
+      compute(expert, rows, gather(input, rows, columns, forms));
+      left = left.subspan(rows.size());
+    }
+  }
+}
+
 void Walker::execute(const program::ExpertGatedUp& s) {
-  Forms forms = forms_of({s.gate.weight, s.up.weight});
+  const Forms routed = forms_of({s.gate.weight, s.up.weight});
+  Forms forms = routed;
   if (s.shared_gate) add_form(*s.shared_gate, forms);
   if (s.shared_up) add_form(*s.shared_up, forms);
   const Input input = prepare({.from = buffer(s.in), .norm = &s.norm, .picked = {}}, forms);
   const size_t ffn = s.gate.rows();
   const auto activate =
       s.activation == program::Activation::kSilu ? call_.ops.silu_mul : call_.ops.gelu_mul;
-  for (size_t t = 0; t < n_rows(); ++t) {
-    const float* const routing = buffer(s.routing.buffer).row(t);
-    const Input row = part_of(input, t, 0);
-    for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
-      const MatrixPart part = slot_part(s.gate, s.shared_gate, routing, slot, s.routing.n_used);
-      // A place of its own for each slot: the shared expert's rows are shared out otherwise.
-      const BufferView gate{
-          .data = context_.gate.row(t) + slot * ffn, .width = part.n, .stride = 0};
-      const BufferView out{.data = buffer(s.out).row(t) + slot * ffn, .width = part.n, .stride = 0};
-      multiply(part, row, gate);
-      multiply(slot_part(s.up, s.shared_up, routing, slot, s.routing.n_used), row, out);
-      const Share mine = my_rows(part);
-      activate(gate.data + mine.begin, out.data + mine.begin, out.data + mine.begin,
+  const ExpertArea& area = context_.experts[thread_];
+  const auto compute = [&](size_t expert, std::span<const ExpertRow> rows, const Input& x) {
+    const MatrixPart gate = expert_of(s.gate, expert);
+    multiply(gate, x, area.first);
+    multiply(expert_of(s.up, expert), x, area.second);
+    const Share mine = my_rows(gate);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      float* const out = buffer(s.out).row(rows[i].row) + rows[i].slot * ffn;
+      activate(area.first.row(i) + mine.begin, area.second.row(i) + mine.begin, out + mine.begin,
                mine.end - mine.begin);
     }
+  };
+  // Every slot reads the same columns.
+  for_each_expert(s.routing, s.gate, {.stride = 0, .n = s.gate.weight.cols}, input, routed,
+                  compute);
+  if (s.shared_gate) gate_shared(s, input);
+}
+
+// The shared expert's part of `out` lies behind those of the slots.
+void Walker::gate_shared(const program::ExpertGatedUp& s, const Input& input) {
+  const auto activate =
+      s.activation == program::Activation::kSilu ? call_.ops.silu_mul : call_.ops.gelu_mul;
+  const BufferView& whole = buffer(s.out);
+  const BufferView out{.data = whole.data + s.routing.n_used * s.gate.rows(),
+                       .width = s.shared_gate->rows,
+                       .stride = whole.stride};
+  multiply(*s.shared_gate, input, context_.gate);
+  multiply(*s.shared_up, input, out);
+  const Share mine = my_rows(*s.shared_gate);
+  for (size_t t = 0; t < n_rows(); ++t) {
+    activate(context_.gate.row(t) + mine.begin, out.row(t) + mine.begin, out.row(t) + mine.begin,
+             mine.end - mine.begin);
   }
 }
 
 void Walker::execute(const program::ExpertDownAdd& s) {
-  Forms forms = forms_of({s.down.weight});
+  const Forms routed = forms_of({s.down.weight});
+  Forms forms = routed;
   if (s.shared_down) add_form(*s.shared_down, forms);
   const Input input = prepare({.from = buffer(s.in), .norm = nullptr, .picked = {}}, forms);
+  const size_t dim = s.down.rows();
+  const size_t ffn = s.down.weight.cols;
+  const BufferView& products = context_.expert_products;
+  const BufferView& some = context_.experts[thread_].first;
+  const auto compute = [&](size_t expert, std::span<const ExpertRow> rows, const Input& x) {
+    const MatrixPart down = expert_of(s.down, expert);
+    multiply(down, x, some);
+    const Share mine = my_rows(down);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::copy_n(some.row(i) + mine.begin, mine.end - mine.begin,
+                  products.row(rows[i].row) + rows[i].slot * dim + mine.begin);
+    }
+  };
+  for_each_expert(s.routing, s.down, {.stride = ffn, .n = ffn}, input, routed, compute);
+  if (s.shared_down) {
+    multiply(
+        *s.shared_down, columns_of(input, s.routing.n_used * ffn),
+        {.data = products.data + s.routing.n_used * dim, .width = dim, .stride = products.stride});
+  }
+  add_slots(s);
+}
+
+// This thread's columns of the sum, in order of slots whatever came first above.
+void Walker::add_slots(const program::ExpertDownAdd& s) {
+  const size_t dim = s.down.rows();
+  const Share mine = my_rows(expert_of(s.down, 0));
   for (size_t t = 0; t < n_rows(); ++t) {
-    const float* const routing = buffer(s.routing.buffer).row(t);
-    const BufferView product{.data = context_.gate.row(t), .width = s.down.rows(), .stride = 0};
+    const float* const weights = buffer(s.routing.buffer).row(t) + s.routing.n_used;
+    float* const product = context_.expert_products.row(t);
     for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
-      const MatrixPart part = slot_part(s.down, s.shared_down, routing, slot, s.routing.n_used);
-      multiply(part, part_of(input, t, slot * s.down.weight.cols), product);
-      const Share mine = my_rows(part);
-      add_scaled(product.data + mine.begin, routing[s.routing.n_used + slot],
+      add_scaled(product + slot * dim + mine.begin, weights[slot],
                  buffer(s.target).row(t) + mine.begin, mine.end - mine.begin);
     }
   }

@@ -78,8 +78,10 @@ class Walker {
     std::span<const uint32_t> picked;  // rows of `from`; empty for all of the call
   };
 
-  // The forms of its input that a step's weights read; floats are always there.
+  // The forms of its input that a step's weights read. Floats are there anyway, and are named here
+  // for those who copy an input.
   struct Forms {
+    bool f32 = false;
     bool q8_32 = false;
     bool q8_256 = false;
   };
@@ -146,6 +148,17 @@ class Walker {
   void choose_experts(const program::Route& s, size_t t);
   void execute(const program::ExpertGatedUp& s);
   void execute(const program::ExpertDownAdd& s);
+
+  // Calls compute(expert, its rows, their input) for each expert that rows of the call chose, at
+  // most kExpertRows rows at a time.
+  template <class Compute>
+  void for_each_expert(const program::Routing& routing, const program::ExpertMatrix& matrix,
+                       const SlotColumns& columns, const Input& input, const Forms& forms,
+                       const Compute& compute);
+  Input gather(const Input& input, std::span<const ExpertRow> rows, const SlotColumns& columns,
+               const Forms& forms);
+  void gate_shared(const program::ExpertGatedUp& s, const Input& input);
+  void add_slots(const program::ExpertDownAdd& s);
 
   const Call& call_;
   Context& context_;
