@@ -1,5 +1,5 @@
-# CUDA, with GODWIT_CUDA=ON: the shared headers compiled as device code for
-# sm_90a. Compiling needs nvcc alone; nothing here needs a GPU.
+# CUDA, with GODWIT_CUDA=ON: finds nvcc and says how device code is compiled.
+# Compiling needs nvcc and the toolkit's headers; nothing here needs a GPU.
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(GODWIT_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
     PATH_SUFFIXES bin)
@@ -13,6 +13,15 @@ endif()
 # The architecture is given below: CMake 3.25 has no name for all that sm_90a is.
 set(CMAKE_CUDA_ARCHITECTURES OFF)
 enable_language(CUDA)
+find_package(CUDAToolkit 13.0 REQUIRED)
+
+# Each adds its own machine code and compile time. The persistent executor is tuned for 90a.
+set(GODWIT_CUDA_ARCHITECTURES "90a" CACHE STRING
+  "Compute capabilities to compile for, as in 80;86;89;90a;100;120")
+set(GODWIT_GENCODE "")
+foreach(arch ${GODWIT_CUDA_ARCHITECTURES})
+  list(APPEND GODWIT_GENCODE "SHELL:-gencode=arch=compute_${arch},code=sm_${arch}")
+endforeach()
 
 # CMake 3.25 does not know that nvcc 13 has C++20 and drops the standard silently.
 foreach(kind STANDARD EXTENSION)
@@ -30,11 +39,12 @@ function(godwit_cuda_library name)
     CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
     COMPILE_OPTIONS "")
   target_compile_options(${name} PRIVATE
-    "SHELL:-gencode=arch=compute_90a,code=sm_90a"
+    ${GODWIT_GENCODE}
     "SHELL:-Xcompiler=-ffp-contract=off,-Wall,-Wextra,-Wshadow"
     "SHELL:-Xptxas=--warn-on-spills"
     $<$<BOOL:${GODWIT_WERROR}>:-Werror=all-warnings>)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE tl::expected fmt::fmt)
 endfunction()
 
 godwit_cuda_library(godwit_device_decode ${PROJECT_SOURCE_DIR}/src/quant/device_decode.cu)

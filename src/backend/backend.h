@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -64,6 +65,8 @@ class Backend {
   // What load() and one context will take; callable before load().
   [[nodiscard]] virtual Result<MemoryNeed> memory_need(const program::Program& program,
                                                        const ContextSettings& settings) const = 0;
+  // Bytes free where weights and contexts go, if that is not the host's memory.
+  [[nodiscard]] virtual std::optional<uint64_t> available_bytes() const { return std::nullopt; }
   // Takes the weights (file layout, indexed like program.weights). Program and spans must outlive
   // the backend, which may go on reading rows from the file.
   [[nodiscard]] virtual Status load(const program::Program& program,

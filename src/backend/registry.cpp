@@ -5,6 +5,7 @@
 #include <array>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/reference/reference_backend.h"
 
 namespace godwit::backend {
@@ -17,6 +18,7 @@ struct Row {
 
 constexpr std::array kBackends = {
     Row{"cpu", cpu::make_cpu_backend},
+    Row{"cuda", cuda::make_cuda_backend},
     Row{"reference", reference::make_reference_backend},
 };
 
