@@ -102,7 +102,7 @@ class CudaBackend final : public backend::Backend {
 
   void release_context(ContextId context) override { contexts_.erase(context.value); }
 
-  void run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
+  Status run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
     Context& context = find(id);
     check_rows(context, rows);
     require(send_inputs(context, rows));
@@ -112,6 +112,7 @@ class CudaBackend final : public backend::Backend {
     require(fetch_logits(context));
     require(status_of(cudaStreamSynchronize(stream_.get()), "running steps"));
     if (whole) require(persistent_->after_run(context, context.persistent.get()));
+    return {};
   }
 
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
@@ -297,7 +298,7 @@ Result<std::unique_ptr<backend::Backend>> make_cuda_backend(const CudaSettings& 
   return std::make_unique<CudaBackend>(settings, std::move(*device), std::move(*stream));
 }
 
-Result<std::unique_ptr<backend::Backend>> make_cuda_backend(size_t) {
+Result<std::unique_ptr<backend::Backend>> make_cuda_backend(const backend::BackendSettings&) {
   const Result<CudaSettings> settings = settings_from_environment();
   if (!settings) return fail(settings.error());
   return make_cuda_backend(*settings);

@@ -11,8 +11,10 @@
 
 namespace godwit::cuda {
 
-// As the environment says (settings.h). Errors: a build without CUDA, no card, one too old.
-[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_cuda_backend(size_t n_threads);
+// As the environment says (settings.h); every expert is resident. Errors: a build without CUDA, no
+// card, one too old.
+[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_cuda_backend(
+    const backend::BackendSettings& settings);
 [[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_cuda_backend(
     const CudaSettings& settings);
 

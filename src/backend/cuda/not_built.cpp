@@ -12,7 +12,9 @@ tl::unexpected<Error> not_built() {
 
 }  // namespace
 
-Result<std::unique_ptr<backend::Backend>> make_cuda_backend(size_t) { return not_built(); }
+Result<std::unique_ptr<backend::Backend>> make_cuda_backend(const backend::BackendSettings&) {
+  return not_built();
+}
 
 Result<std::unique_ptr<backend::Backend>> make_cuda_backend(const CudaSettings&) {
   return not_built();
