@@ -73,6 +73,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--kv", options.kv_type, "Type of keys and values at once")
       ->excludes(k)
       ->excludes(v);
+  command.add_option(
+      "--expert-cache-mib", options.expert_cache,
+      "Routed experts in memory: full (all), a hard budget in MiB for those used last, or mmap "
+      "(the page cache decides). Without it: all, or what memory holds. No answer depends on it");
   command.add_option("--backend", options.backend, "cpu, or reference (double precision, slow)")
       ->capture_default_str();
   CLI::Option* named =
@@ -130,6 +134,11 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
   if (!v) return fail(v.error());
   settings.k_type = *k;
   settings.v_type = *v;
+  if (!options.expert_cache.empty()) {
+    const auto policy = experts::parse_cache_policy(options.expert_cache);
+    if (!policy) return fail(Error(policy.error()).with("--expert-cache-mib"));
+    settings.expert_cache = *policy;
+  }
   if (!options.chat_template_file.empty()) {
     Result<std::string> source = read_text_file(options.chat_template_file);
     if (!source) return fail(std::move(source).error());

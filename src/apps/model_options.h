@@ -21,6 +21,7 @@ struct ModelOptions {
   size_t chunk_tokens = 512;
   std::string k_type = "f16";
   std::string v_type = "f16";
+  std::string expert_cache;   // full, mmap, MiB; "": as memory allows
   std::string kv_type;        // both at once
   std::string chat_template;  // a name, or Jinja
   std::string chat_template_file;

@@ -6,6 +6,7 @@
 
 #include "backend/registry.h"
 #include "chat/named_templates.h"
+#include "engine/expert_tensors.h"
 #include "engine/session.h"
 #include "model/registry.h"
 #include "os/cpu_features.h"
@@ -62,8 +63,15 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   if (own.n_threads == 0) own.n_threads = available_cores();
   own.max_logit_rows = fitting_logit_rows(own, engine->program_.n_vocab);
 
+  Result<experts::ExpertSource> experts = find_experts(engine->file_, engine->program_);
+  if (!experts) return fail(std::move(experts).error());
+  engine->experts_ = *std::move(experts);
+  const experts::CachePolicy policy = own.expert_cache.value_or(experts::CachePolicy{});
   Result<std::unique_ptr<backend::Backend>> backend =
-      backend::make_backend(own.backend, {.n_threads = own.n_threads});
+      backend::make_backend(own.backend, {.n_threads = own.n_threads,
+                                          .experts = &*engine->experts_,
+                                          .expert_cache = policy,
+                                          .expert_reads = own.expert_reads});
   if (!backend) return fail(std::move(backend).error());
   for (const program::Step& step : engine->program_.main) {
     if (Status s = (*backend)->supports(step); !s) {

@@ -12,6 +12,8 @@
 #include "base/result.h"
 #include "chat/template.h"
 #include "engine/memory_plan.h"
+#include "experts/source.h"
+#include "experts/store.h"
 #include "gguf/file.h"
 #include "program/program.h"
 #include "tokenizer/tokenizer.h"
@@ -32,6 +34,9 @@ struct EngineSettings {
   // Positions whose logits a session holds at once (Session::for_each_logits); lowered to
   // chunk_tokens and to what kMaxLogitBytes hold of the vocabulary.
   size_t max_logit_rows = 1;
+  // Routed experts: absent, all of them resident, or as many as memory holds.
+  std::optional<experts::CachePolicy> expert_cache;
+  experts::StoreOptions expert_reads;
   std::string chat_template;         // Jinja source that replaces the file's; "" for the file's own
   std::string chat_template_kwargs;  // JSON object of variables for the template, or ""
 };
@@ -73,10 +78,12 @@ class Engine {
   gguf::File file_;
   tokenizer::Tokenizer tokenizer_;
   program::Program program_;
+  std::optional<experts::ExpertSource> experts_;         // set by load(); points into file_
   std::optional<Result<chat::Template>> chat_template_;  // set by load()
   TemplateOrigin chat_template_origin_ = TemplateOrigin::kFile;
   MemoryPlan plan_;
-  std::unique_ptr<backend::Backend> backend_;  // refers to program_ and file_: destroyed first
+  // Refers to program_, file_ and experts_: destroyed first.
+  std::unique_ptr<backend::Backend> backend_;
 };
 
 }  // namespace godwit::engine

@@ -397,6 +397,14 @@ uint32_t ExpertStore::capacity(uint32_t layer) const {
   return impl_->mapped() ? impl_->source.n_experts(layer) : impl_->table.capacity(layer);
 }
 
+void ExpertStore::sort_residents_first(uint32_t layer, std::span<uint32_t> experts) const {
+  if (impl_->mapped() || layer >= impl_->source.n_layers()) return;
+  const std::scoped_lock lock(impl_->mutex);
+  std::ranges::stable_partition(experts, [&](uint32_t expert) {
+    return impl_->source.has({layer, expert}) && impl_->table.find({layer, expert}) != kNoSlot;
+  });
+}
+
 void ExpertStore::hint(uint32_t layer, std::span<const uint32_t> experts) {
   if (layer >= impl_->source.n_layers()) return;
   std::vector<uint32_t> known;

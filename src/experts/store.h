@@ -79,6 +79,10 @@ class ExpertStore {
   // may choose all of them) goes in groups.
   [[nodiscard]] uint32_t capacity(uint32_t layer) const;
 
+  // Puts those that are resident, or on their way, before the others: what a caller that goes in
+  // groups asks for first, before its other groups evict it.
+  void sort_residents_first(uint32_t layer, std::span<uint32_t> experts) const;
+
   // These experts will probably be asked for next. Begins reads into slots that are free or least
   // recently used, as far as there are any; whatever acquire() asks for goes first, and those that
   // acquire() of this layer does not ask for are dropped if they have not been read yet.
@@ -109,6 +113,8 @@ class Lease {
   [[nodiscard]] Result<std::optional<Resident>> next();
   // How many next() gives without waiting, at least.
   [[nodiscard]] size_t n_ready() const { return ready_.size(); }
+  // Whether next() has given everything.
+  [[nodiscard]] bool is_drained() const { return ready_.empty() && waiting_.empty(); }
   // Unpins everything; what next() gave is no longer valid.
   void release();
 

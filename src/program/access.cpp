@@ -124,4 +124,12 @@ Access access_of(const Operation& operation) {
   return std::visit([](const auto& step) { return access(step); }, operation);
 }
 
+std::array<const ExpertMatrix*, 3> expert_matrices(const Operation& operation) {
+  if (const auto* up = std::get_if<ExpertGatedUp>(&operation)) return {&up->gate, &up->up, nullptr};
+  if (const auto* down = std::get_if<ExpertDownAdd>(&operation)) {
+    return {nullptr, nullptr, &down->down};
+  }
+  return {};
+}
+
 }  // namespace godwit::program

@@ -2,6 +2,7 @@
 // the step-by-step check.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "program/step.h"
@@ -19,5 +20,9 @@ struct Access {
 };
 
 [[nodiscard]] Access access_of(const Operation& operation);
+
+// The matrices of routed experts that a step multiplies with: gate, up, down. Null where it has
+// none of that place.
+[[nodiscard]] std::array<const ExpertMatrix*, 3> expert_matrices(const Operation& operation);
 
 }  // namespace godwit::program

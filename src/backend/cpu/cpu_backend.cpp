@@ -5,6 +5,7 @@
 
 #include "backend/cpu/context.h"
 #include "backend/cpu/executor.h"
+#include "backend/cpu/expert_cache.h"
 #include "backend/cpu/kernel_table.h"
 #include "backend/cpu/packed_weights.h"
 #include "backend/cpu/state.h"
@@ -27,7 +28,8 @@ Status check_kv_type(TensorType type) {
 
 class CpuBackend final : public backend::Backend {
  public:
-  CpuBackend(size_t n_threads, Isa isa) : pool_(n_threads), isa_(isa) {}
+  CpuBackend(const backend::BackendSettings& settings, Isa isa)
+      : settings_(settings), pool_(settings.n_threads), isa_(isa) {}
 
   std::string_view name() const override { return "cpu"; }
 
@@ -57,17 +59,28 @@ class CpuBackend final : public backend::Backend {
     for (const TensorType type : {settings.k_type, settings.v_type}) {
       if (Status s = check_kv_type(type); !s) return fail(s.error());
     }
-    const Result<uint64_t> weights = PackedWeights::need(program);
+    const std::vector<bool> cached = ExpertCache::cached_weights(program, settings_);
+    const Result<uint64_t> weights = PackedWeights::need(program, cached);
     if (!weights) return fail(weights.error());
+    const Result<ExpertCache::Need> cache = ExpertCache::need(program, settings_);
+    if (!cache) return fail(cache.error());
     backend::MemoryNeed need = Context::need(program, settings, pool_.size());
-    need.weight_bytes = *weights;
+    need.expert_bytes = PackedWeights::expert_bytes(program, cached) + cache->slot_bytes;
+    need.weight_bytes = *weights + cache->slot_bytes;
+    need.scratch_bytes += cache->scratch_bytes;
     return need;
   }
 
   Status load(const Program& program, std::span<const std::span<const std::byte>> weights,
               const backend::Progress& progress) override {
     program_ = &program;
-    return weights_.pack(program, weights, isa_, pool_, progress);
+    const std::vector<bool> cached = ExpertCache::cached_weights(program, settings_);
+    if (ExpertCache::is_wanted(settings_)) {
+      Result<std::unique_ptr<ExpertCache>> cache = ExpertCache::create(program, settings_);
+      if (!cache) return fail(std::move(cache).error());
+      experts_ = *std::move(cache);
+    }
+    return weights_.pack(program, cached, weights, isa_, pool_, progress);
   }
 
   Result<ContextId> make_context(const ContextSettings& settings) override {
@@ -96,13 +109,17 @@ class CpuBackend final : public backend::Backend {
     }
     const Call call{.program = *program_,
                     .weights = weights_,
+                    .experts = experts_.get(),
                     .ops = vector_ops(isa_),
                     .isa = isa_,
                     .pool = pool_,
                     .context = context,
                     .rows = rows};
     pool_.run([&](size_t thread) { walk_steps(call, steps, thread); });
-    return {};
+    if (experts_ == nullptr) return {};
+    Status visited = experts_->visit().status();
+    experts_->visit().end();
+    return visited;
   }
 
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
@@ -137,6 +154,10 @@ class CpuBackend final : public backend::Backend {
   void import_state(ContextId id, backend::PositionRange range,
                     backend::StateSource from) override {
     cpu::import_state(*program_, find(id), range, from);
+  }
+
+  experts::Statistics expert_statistics() const override {
+    return experts_ == nullptr ? experts::Statistics{} : experts_->statistics();
   }
 
  private:
@@ -201,10 +222,12 @@ class CpuBackend final : public backend::Backend {
     return *it->second;
   }
 
+  backend::BackendSettings settings_;
   ThreadPool pool_;
   Isa isa_;
   const Program* program_ = nullptr;
   PackedWeights weights_;
+  std::unique_ptr<ExpertCache> experts_;  // null: weights_ has all of them
   std::map<uint32_t, std::unique_ptr<Context>> contexts_;
   uint32_t next_context_ = 0;
 };
@@ -215,7 +238,7 @@ Result<std::unique_ptr<backend::Backend>> make_cpu_backend(
     const backend::BackendSettings& settings) {
   const Result<Isa> isa = chosen_isa();
   if (!isa) return fail(isa.error());
-  return std::make_unique<CpuBackend>(settings.n_threads, *isa);
+  return std::make_unique<CpuBackend>(settings, *isa);
 }
 
 }  // namespace godwit::cpu

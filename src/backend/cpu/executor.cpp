@@ -92,22 +92,45 @@ void Walker::multiply(const MatrixPart& part, const Input& input, const BufferVi
           : BufferView{.data = reinterpret_cast<float*>(context_.plane_sums[thread_].data()),
                        .width = n_mine,
                        .stride = round_up(n_mine, kTileRows)};
-  matrix.kernel->run(
-      {.weights = matrix.packed + (part.first + mine.begin) * matrix.packed_row_bytes,
-       .rows = n_mine,
-       .cols = part.weight.cols,
-       .row_begin = 0,
-       .row_end = n_mine,
-       .x = input.form(kind),
-       .n_tokens = planes * input.n_rows,
-       .y = sums.data,
-       .y_stride = sums.stride});
+  MatVecArgs args{.weights = nullptr,
+                  .rows = n_mine,
+                  .cols = part.weight.cols,
+                  .row_begin = 0,
+                  .row_end = n_mine,
+                  .x = input.form(kind),
+                  .n_tokens = planes * input.n_rows,
+                  .y = sums.data,
+                  .y_stride = sums.stride};
+  if (part.mapped != nullptr) {
+    multiply_mapped(part, mine, args);
+  } else {
+    const std::byte* const first =
+        part.packed != nullptr ? part.packed : matrix.packed + part.first * matrix.packed_row_bytes;
+    args.weights = first + mine.begin * matrix.packed_row_bytes;
+    matrix.kernel->run(args);
+  }
   if (planes == 1) return;
   for (size_t t = 0; t < input.n_rows; ++t) {
     const float* const first = sums.row(t);
     const float* const second = sums.row(input.n_rows + t);
     float* const out = y.row(t) + mine.begin;
     for (size_t r = 0; r < n_mine; ++r) out[r] = first[r] + second[r];
+  }
+}
+
+// The same for rows in file layout: some at a time are packed where the kernel finds them in cache.
+void Walker::multiply_mapped(const MatrixPart& part, Share mine, const MatVecArgs& whole) {
+  const PackedWeights::Matrix& matrix = call_.weights.matrix(part.weight);
+  const std::span<std::byte> rows = call_.experts->mapped_rows(thread_);
+  for (size_t r = mine.begin; r < mine.end; r += kMappedRows) {
+    const size_t n = std::min(kMappedRows, mine.end - r);
+    matrix.packing->pack(part.mapped + r * matrix.file_row_bytes, n, part.weight.cols, rows.data());
+    MatVecArgs args = whole;
+    args.weights = rows.data();
+    args.rows = n;
+    args.row_end = n;
+    args.y += r - mine.begin;
+    matrix.kernel->run(args);
   }
 }
 
@@ -229,7 +252,9 @@ void walk_steps(const Call& call, program::StepRange range, size_t thread) {
   Walker walker(call, thread);
   walker.prepare_angles();
   const std::vector<program::Step>& steps = call.program.steps(range.list);
-  for (size_t i = range.begin; i < range.end; ++i) walker.step(steps[i]);
+  for (size_t i = range.begin; i < range.end; ++i) {
+    if (!walker.step(steps[i])) return;
+  }
 }
 
 }  // namespace godwit::cpu

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "backend/cpu/context.h"
+#include "backend/cpu/expert_cache.h"
 #include "backend/cpu/packed_weights.h"
 #include "backend/cpu/vector_ops.h"
 #include "os/thread_pool.h"
@@ -21,6 +22,7 @@ inline constexpr size_t kMaxTaps = 64;
 struct Call {
   const program::Program& program;
   const PackedWeights& weights;
+  ExpertCache* experts;  // null: all of them are in `weights`
   const VectorOps& ops;
   Isa isa;
   ThreadPool& pool;

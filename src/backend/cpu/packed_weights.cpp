@@ -17,11 +17,12 @@ constexpr uint64_t kWeightAlignment = 4096;
 // Rows that one thread packs at a time.
 constexpr uint64_t kPackRows = 16 * kTileRows;
 
-enum class Use : uint8_t { kLookedUp, kVector, kTaps, kMultiplied };
+enum class Use : uint8_t { kLookedUp, kVector, kTaps, kMultiplied, kCached };
 
-// How the program uses each weight; multiplied wins (a tied embedding is also looked up). Taps of a
+// How the program uses each weight; multiplied wins (a tied embedding is also looked up), unless
+// somebody else has it. Taps of a
 // convolution are turned to [taps, channels].
-std::vector<Use> uses_of(const Program& program) {
+std::vector<Use> uses_of(const Program& program, const std::vector<bool>& cached) {
   std::vector<Use> uses(program.weights.size(), Use::kLookedUp);
   program::for_each_step(program, [&](const program::Step& step) {
     if (std::holds_alternative<program::Embed>(step.operation)) return;
@@ -31,6 +32,7 @@ std::vector<Use> uses_of(const Program& program) {
     for (const program::WeightRef& ref : program::access_of(step.operation).weights) {
       if (uses[ref.id] == Use::kTaps) continue;
       uses[ref.id] = ref.rows == 1 ? Use::kVector : Use::kMultiplied;
+      if (cached[ref.id]) uses[ref.id] = Use::kCached;
     }
   });
   return uses;
@@ -39,6 +41,7 @@ std::vector<Use> uses_of(const Program& program) {
 uint64_t packed_bytes(const program::Weight& weight, Use use) {
   switch (use) {
     case Use::kLookedUp:
+    case Use::kCached:
       return 0;
     case Use::kVector:
     case Use::kTaps:
@@ -61,14 +64,35 @@ void transpose(std::span<const std::byte> file, uint64_t rows, uint64_t cols, fl
   }
 }
 
+PackedWeights::Matrix matrix_of(const program::Weight& weight, Isa isa) {
+  const Packing* const packing = find_packing(weight.type);
+  return {.packed = nullptr,
+          .kernel = find_matvec_kernel(weight.type, isa),
+          .packing = packing,
+          .packed_row_bytes = packing->packed_row_bytes(weight.cols),
+          .file_row_bytes = row_bytes(weight.type, weight.cols)};
+}
+
+void pack_rows(const program::Weight& weight, const PackedWeights::Matrix& matrix,
+               std::span<const std::byte> file, ThreadPool& pool, std::byte* out) {
+  std::atomic<uint64_t> next{0};
+  pool.run([&](size_t) {
+    for (uint64_t r = next.fetch_add(kPackRows); r < weight.rows; r = next.fetch_add(kPackRows)) {
+      matrix.packing->pack(file.data() + r * matrix.file_row_bytes,
+                           std::min(kPackRows, weight.rows - r), weight.cols,
+                           out + r * matrix.packed_row_bytes);
+    }
+  });
+}
+
 }  // namespace
 
-Result<uint64_t> PackedWeights::need(const Program& program) {
-  const std::vector<Use> uses = uses_of(program);
+Result<uint64_t> PackedWeights::need(const Program& program, const std::vector<bool>& cached) {
+  const std::vector<Use> uses = uses_of(program, cached);
   uint64_t sum = 0;
   for (size_t i = 0; i < uses.size(); ++i) {
     const program::Weight& weight = program.weights[i];
-    if (uses[i] == Use::kMultiplied && find_packing(weight.type) == nullptr) {
+    if (uses[i] >= Use::kMultiplied && find_packing(weight.type) == nullptr) {
       return fail("cpu: no kernel for '{}' of type {}", weight.name, tensor_type_name(weight.type));
     }
     sum += packed_bytes(weight, uses[i]);
@@ -76,10 +100,21 @@ Result<uint64_t> PackedWeights::need(const Program& program) {
   return sum;
 }
 
-Status PackedWeights::pack(const Program& program,
+uint64_t PackedWeights::expert_bytes(const Program& program, const std::vector<bool>& cached) {
+  uint64_t sum = 0;
+  program::for_each_step(program, [&](const program::Step& step) {
+    for (const program::ExpertMatrix* matrix : program::expert_matrices(step.operation)) {
+      if (matrix == nullptr || cached[matrix->weight.id]) continue;
+      sum += packed_bytes(program.weights[matrix->weight.id], Use::kMultiplied);
+    }
+  });
+  return sum;
+}
+
+Status PackedWeights::pack(const Program& program, const std::vector<bool>& cached,
                            std::span<const std::span<const std::byte>> files, Isa isa,
                            ThreadPool& pool, const backend::Progress& progress) {
-  const Result<uint64_t> bytes = need(program);
+  const Result<uint64_t> bytes = need(program, cached);
   if (!bytes) return fail(bytes.error());
   Result<AlignedBuffer> arena = AlignedBuffer::create(std::max<uint64_t>(*bytes, 64), 4096);
   if (!arena) return fail(std::move(arena).error().with("packed weights"));
@@ -88,7 +123,7 @@ Status PackedWeights::pack(const Program& program,
   matrices_.assign(program.weights.size(), {});
   vectors_.assign(program.weights.size(), nullptr);
 
-  const std::vector<Use> uses = uses_of(program);
+  const std::vector<Use> uses = uses_of(program, cached);
   std::byte* at = arena_.data();
   for (size_t i = 0; i < uses.size(); ++i) {
     const program::Weight& weight = program.weights[i];
@@ -98,21 +133,12 @@ Status PackedWeights::pack(const Program& program,
     } else if (uses[i] == Use::kTaps) {
       transpose(files[i], weight.rows, weight.cols, reinterpret_cast<float*>(at));
       vectors_[i] = reinterpret_cast<const float*>(at);
-    } else if (uses[i] == Use::kMultiplied) {
-      const Packing& packing = *find_packing(weight.type);
-      const uint64_t packed_row = packing.packed_row_bytes(weight.cols);
-      const uint64_t file_row = row_bytes(weight.type, weight.cols);
-      std::atomic<uint64_t> next{0};
-      pool.run([&](size_t) {
-        for (uint64_t r = next.fetch_add(kPackRows); r < weight.rows;
-             r = next.fetch_add(kPackRows)) {
-          packing.pack(files[i].data() + r * file_row, std::min(kPackRows, weight.rows - r),
-                       weight.cols, at + r * packed_row);
-        }
-      });
-      matrices_[i] = {.packed = at,
-                      .kernel = find_matvec_kernel(weight.type, isa),
-                      .packed_row_bytes = packed_row};
+    } else if (uses[i] == Use::kMultiplied || uses[i] == Use::kCached) {
+      matrices_[i] = matrix_of(weight, isa);
+    }
+    if (uses[i] == Use::kMultiplied) {
+      matrices_[i].packed = at;
+      pack_rows(weight, matrices_[i], files[i], pool, at);
     }
     at += packed_bytes(weight, uses[i]);
     if (progress) progress("loading", static_cast<uint64_t>(at - arena_.data()), *bytes);

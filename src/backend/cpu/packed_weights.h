@@ -1,6 +1,7 @@
 // The weights of a Program as the CPU kernels read them: matrices that are multiplied are packed
 // (kernel_table.h) into one arena, norms and biases are copied beside them, and a table that is
-// only looked up stays in the file's mapping.
+// only looked up stays in the file's mapping. Experts that a cache has (expert_cache.h) are not
+// here, only what kernel multiplies with them.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +19,26 @@ namespace godwit::cpu {
 class PackedWeights {
  public:
   // Bytes that pack() will take. Errors: a type without a kernel.
-  [[nodiscard]] static Result<uint64_t> need(const program::Program& program);
+  // `cached`: indexed by weight id, those that are elsewhere.
+  [[nodiscard]] static Result<uint64_t> need(const program::Program& program,
+                                             const std::vector<bool>& cached);
+
+  // Bytes of that which are routed experts.
+  [[nodiscard]] static uint64_t expert_bytes(const program::Program& program,
+                                             const std::vector<bool>& cached);
 
   // Packs on all threads of the pool. `files` must outlive this object: embedding rows are read
   // from there.
-  [[nodiscard]] Status pack(const program::Program& program,
+  [[nodiscard]] Status pack(const program::Program& program, const std::vector<bool>& cached,
                             std::span<const std::span<const std::byte>> files, Isa isa,
                             ThreadPool& pool, const backend::Progress& progress);
 
   struct Matrix {
-    const std::byte* packed = nullptr;
+    const std::byte* packed = nullptr;  // null where cached
     const MatVecKernel* kernel = nullptr;
+    const Packing* packing = nullptr;
     size_t packed_row_bytes = 0;
+    size_t file_row_bytes = 0;
   };
   [[nodiscard]] const Matrix& matrix(const program::WeightRef& ref) const {
     return matrices_[ref.id];

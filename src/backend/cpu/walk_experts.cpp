@@ -1,5 +1,7 @@
 #include <array>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "backend/cpu/walker.h"
 #include "base/check.h"
@@ -41,11 +43,17 @@ Input row_of(const Input& input, size_t t, size_t col) {
   return part;
 }
 
-MatrixPart expert_of(const program::ExpertMatrix& matrix, size_t expert) {
-  return {.weight = matrix.weight, .first = expert * matrix.rows(), .n = matrix.rows()};
-}
-
 }  // namespace
+
+MatrixPart Walker::expert_of(const program::ExpertMatrix& matrix,
+                             const VisitedExpert& expert) const {
+  const bool cached = call_.experts != nullptr && call_.experts->layer_of(matrix.weight);
+  return {.weight = matrix.weight,
+          .first = expert.id * matrix.rows(),
+          .n = matrix.rows(),
+          .packed = cached ? call_.experts->packed(matrix.weight, expert) : nullptr,
+          .mapped = cached ? call_.experts->mapped(matrix.weight, expert) : nullptr};
+}
 
 void Walker::execute(const program::Route& s) {
   const Input input =
@@ -120,14 +128,40 @@ void Walker::for_each_expert(const program::Routing& routing, const program::Exp
   area.begins = area.begins.first(matrix.n_experts + 1);
   const ExpertRows groups(
       {.ids = ids.data, .stride = ids.stride, .n_rows = n_rows(), .n_used = routing.n_used}, area);
-  for (size_t expert = 0; expert < groups.n_experts(); ++expert) {
-    std::span<const ExpertRow> left = groups.of(expert);
+  visit_experts(matrix, groups, [&](const VisitedExpert& expert) {
+    std::span<const ExpertRow> left = groups.of(expert.id);
     while (!left.empty()) {
       const std::span<const ExpertRow> rows = left.first(std::min(kExpertRows, left.size()));
       compute(expert, rows, gather(input, rows, columns, forms));
       left = left.subspan(rows.size());
     }
+  });
+}
+
+// Calls visit(expert) for each expert that rows chose, as soon as it can be multiplied with. With a
+// cache the order is that of residency; no result may depend on it.
+template <class Visit>
+void Walker::visit_experts(const program::ExpertMatrix& matrix, const ExpertRows& groups,
+                           const Visit& visit) {
+  const auto layer =
+      call_.experts == nullptr ? std::nullopt : call_.experts->layer_of(matrix.weight);
+  std::vector<uint32_t> chosen;
+  for (uint32_t expert = 0; expert < groups.n_experts(); ++expert) {
+    if (groups.of(expert).empty()) continue;
+    if (!layer) visit({.id = expert, .slot = nullptr, .mapped = {}});
+    if (layer && thread_ == 0) chosen.push_back(expert);
   }
+  if (!layer) return;
+  ExpertVisit& residents = call_.experts->visit();
+  if (thread_ == 0) residents.begin(*layer, chosen, call_.experts->layer_after(*layer));
+  while (true) {
+    if (thread_ == 0) residents.advance();
+    call_.pool.barrier();
+    for (const VisitedExpert& expert : residents.batch()) visit(expert);
+    if (residents.is_last()) break;
+    call_.pool.barrier();
+  }
+  failed_ = !residents.status();
 }
 
 void Walker::execute(const program::ExpertGatedUp& s) {
@@ -140,7 +174,8 @@ void Walker::execute(const program::ExpertGatedUp& s) {
   const auto activate =
       s.activation == program::Activation::kSilu ? call_.ops.silu_mul : call_.ops.gelu_mul;
   const ExpertArea& area = context_.experts[thread_];
-  const auto compute = [&](size_t expert, std::span<const ExpertRow> rows, const Input& x) {
+  const auto compute = [&](const VisitedExpert& expert, std::span<const ExpertRow> rows,
+                           const Input& x) {
     const MatrixPart gate = expert_of(s.gate, expert);
     multiply(gate, x, area.first);
     multiply(expert_of(s.up, expert), x, area.second);
@@ -183,7 +218,8 @@ void Walker::execute(const program::ExpertDownAdd& s) {
   const size_t ffn = s.down.weight.cols;
   const BufferView& products = context_.expert_products;
   const BufferView& some = context_.experts[thread_].first;
-  const auto compute = [&](size_t expert, std::span<const ExpertRow> rows, const Input& x) {
+  const auto compute = [&](const VisitedExpert& expert, std::span<const ExpertRow> rows,
+                           const Input& x) {
     const MatrixPart down = expert_of(s.down, expert);
     multiply(down, x, some);
     const Share mine = my_rows(down);
@@ -204,7 +240,7 @@ void Walker::execute(const program::ExpertDownAdd& s) {
 // This thread's columns of the sum, in order of slots whatever came first above.
 void Walker::add_slots(const program::ExpertDownAdd& s) {
   const size_t dim = s.down.rows();
-  const Share mine = my_rows(expert_of(s.down, 0));
+  const Share mine = share_of(dim, kTileRows, thread_, n_threads_);
   for (size_t t = 0; t < n_rows(); ++t) {
     const float* const weights = buffer(s.routing.buffer).row(t) + s.routing.n_used;
     float* const product = context_.expert_products.row(t);

@@ -45,11 +45,13 @@ struct Input {
 };
 
 // Rows [first, first + n) of a matrix, first and n multiples of kTileRows or n up to its end: the
-// whole of it, or one expert of many.
+// whole of it, or one expert of many. An expert's rows may lie apart from the others.
 struct MatrixPart {
   const program::WeightRef& weight;
   size_t first = 0;
   size_t n = 0;
+  const std::byte* packed = nullptr;  // its first row, if it lies apart
+  const std::byte* mapped = nullptr;  // the same in file layout
 };
 
 class Walker {
@@ -57,9 +59,11 @@ class Walker {
   Walker(const Call& call, size_t thread)
       : call_(call), context_(call.context), thread_(thread), n_threads_(call.pool.size()) {}
 
-  void step(const program::Step& s) {
+  // False: the call has failed, on all threads.
+  [[nodiscard]] bool step(const program::Step& s) {
     std::visit([this](const auto& operation) { execute(operation); }, s.operation);
     call_.pool.barrier();
+    return !failed_;
   }
 
   // Cosines and sines of every row, [n_rot / 2] each, in double and rounded once.
@@ -97,7 +101,7 @@ class Walker {
   Input prepare(const Source& source, Forms forms);
 
   static MatrixPart whole(const program::WeightRef& weight) {
-    return {.weight = weight, .first = 0, .n = weight.rows};
+    return {.weight = weight, .first = 0, .n = weight.rows, .packed = nullptr, .mapped = nullptr};
   }
   [[nodiscard]] Share my_rows(const MatrixPart& part) const {
     return share_of(part.n, kTileRows, thread_, n_threads_);
@@ -108,6 +112,7 @@ class Walker {
 
   // This thread's rows of y = W x.
   void multiply(const MatrixPart& part, const Input& input, const BufferView& y);
+  void multiply_mapped(const MatrixPart& part, Share mine, const MatVecArgs& whole);
   void multiply(const program::WeightRef& weight, const Input& input, const BufferView& y) {
     multiply(whole(weight), input, y);
   }
@@ -155,6 +160,11 @@ class Walker {
   void for_each_expert(const program::Routing& routing, const program::ExpertMatrix& matrix,
                        const SlotColumns& columns, const Input& input, const Forms& forms,
                        const Compute& compute);
+  template <class Visit>
+  void visit_experts(const program::ExpertMatrix& matrix, const ExpertRows& groups,
+                     const Visit& visit);
+  [[nodiscard]] MatrixPart expert_of(const program::ExpertMatrix& matrix,
+                                     const VisitedExpert& expert) const;
   Input gather(const Input& input, std::span<const ExpertRow> rows, const SlotColumns& columns,
                const Forms& forms);
   void gate_shared(const program::ExpertGatedUp& s, const Input& input);
@@ -164,6 +174,7 @@ class Walker {
   Context& context_;
   size_t thread_;
   size_t n_threads_;
+  bool failed_ = false;
 };
 
 }  // namespace godwit::cpu
