@@ -65,7 +65,7 @@ Result<uint32_t> count_experts(const LayerTensors& layer, std::span<const uint64
   uint32_t n_experts = 0;
   for (const gguf::Tensor* tensor : layer.parts) {
     if (tensor == nullptr) continue;
-    const Result<uint32_t> n = count_experts(*tensor, sizes);
+    Result<uint32_t> n = count_experts(*tensor, sizes);
     if (!n) return n;
     if (n_experts != 0 && *n != n_experts) {
       return fail("experts: tensor '{}' has {} experts, another of its layer {}", tensor->name, *n,

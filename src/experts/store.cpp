@@ -359,7 +359,7 @@ void ExpertStore::Impl::release(Lease& lease) {
 }
 
 Result<ExpertStore> ExpertStore::create(const ExpertSource& source, SlotPlan plan,
-                                        PackFunction pack, StoreOptions options) {
+                                        PackFunction pack, const StoreOptions& options) {
   if (plan.class_of_layer.size() != source.n_layers()) {
     return fail("experts: a plan of {} layers for a file of {}", plan.class_of_layer.size(),
                 source.n_layers());

@@ -65,7 +65,7 @@ class ExpertStore {
   // `source` must outlive the store; `pack` may be empty for CacheKind::kMapped. Errors: a plan for
   // other layers than the source's, files that cannot be opened, memory for staging.
   [[nodiscard]] static Result<ExpertStore> create(const ExpertSource& source, SlotPlan plan,
-                                                  PackFunction pack, StoreOptions options);
+                                                  PackFunction pack, const StoreOptions& options);
   ExpertStore(ExpertStore&&) noexcept;
   // Waits for reads in flight. No lease may be left.
   ~ExpertStore();

@@ -70,7 +70,7 @@ void Walker::execute(const program::Route& s) {
     for (size_t i = 0; i < s.weight.cols; ++i) {
       sum += static_cast<double>(w[i]) * static_cast<double>(x[i]);
     }
-    buffer(s.out.buffer).row(t)[2 * s.out.n_used] =
+    buffer(s.out.buffer).row(t)[size_t{2} * s.out.n_used] =
         static_cast<float>(1.0 / (1.0 + std::exp(-sum)));
   }
 }

@@ -26,7 +26,7 @@ struct Buffers {
 // only ones.
 std::vector<float> rope_factors(const Config& config, WeightFinder& weights) {
   const uint64_t n = config.rope.n_rot / 2;
-  const std::vector<float> plain = weights.values("rope_freqs.weight", n);
+  std::vector<float> plain = weights.values("rope_freqs.weight", n);
   const std::vector<float> beyond = weights.values("rope_factors_long.weight", n);
   const std::vector<float> within = weights.values("rope_factors_short.weight", n);
   if (!plain.empty()) return plain;
