@@ -81,6 +81,7 @@ struct Config {
   Experts experts;
   DeltaNet delta;
   uint32_t n_extra_layers = 0;  // after n_layers: heads that predict further tokens
+  bool with_mtp = false;        // whether the first of these is wanted
   std::optional<double> attention_softcap;
   std::optional<double> logit_softcap;
 };

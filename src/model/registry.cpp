@@ -50,6 +50,7 @@ Result<Model> build(const Architecture& architecture, const gguf::File& file,
   Result<Config> config = read_config(file);
   if (!config) return fail(config.error());
   config->n_positions = settings.n_positions != 0 ? settings.n_positions : config->context;
+  config->with_mtp = settings.with_mtp;
   program::ProgramBuilder builder;
   WeightFinder weights(file, builder);
   architecture.build(*config, weights, builder);

@@ -24,6 +24,8 @@ struct BuildSettings {
   // Positions that sequences will reach, by which LongRoPE chooses its factors; 0: the model's own
   // context.
   uint64_t n_positions = 0;
+  // Whether to build the head that predicts further tokens (Program::mtp), where the file has one.
+  bool with_mtp = false;
 };
 
 // Errors: a file that is no language model Godwit runs (which, and why not), missing, ill-shaped or

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "model/rope.h"
 
@@ -70,16 +71,69 @@ class HybridBuilder {
 
   void output(uint64_t n_vocab) {
     builder_.scope("");
-    const char* name = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
     const BufferId logits = builder_.buffer("logits", n_vocab);
-    builder_.step("output", program::Output{.in = x_,
-                                            .norm = norm("output_norm.weight", config_.dim),
-                                            .weight = weights_.matrix(name, n_vocab, config_.dim),
-                                            .logits = logits});
     builder_.program().logits = logits;
+    builder_.step("output", program::Output{.in = x_,
+                                            .norm = norm(kOutputNorm, config_.dim),
+                                            .weight = head(n_vocab),
+                                            .logits = logits});
+  }
+
+  // The head that predicts one token further: W [norm(embedding of the token); norm(h)] with the
+  // hidden state h after the final norm, then a layer of attention, whatever its index.
+  void predict(uint32_t index, uint64_t n_vocab) {
+    const std::string prefix = fmt::format("blk.{}.", index);
+    const std::string nextn = prefix + "nextn.";
+    const auto own = [&](const char* name, const char* shared) {
+      return weights_.has(nextn + name) ? nextn + name : std::string(shared);
+    };
+    const uint64_t dim = config_.dim;
+    const BufferId hidden = builder_.buffer("mtp_hidden", dim);
+    const BufferId embedded = builder_.buffer("mtp_embedded", dim);
+    const BufferId pair = builder_.buffer("mtp_pair", 2 * dim);
+    const BufferId main_stream = std::exchange(x_, builder_.buffer("mtp_x", dim));
+    const std::string final_norm = own("shared_head_norm.weight", kOutputNorm);
+    builder_.program().mtp_hidden = hidden;
+    builder_.list(program::StepList::kMtp);
+    builder_.scope(prefix);
+    builder_.step("hidden",
+                  program::Norm{.parts = {{main_stream, norm(kOutputNorm, dim)}}, .out = hidden});
+    builder_.step("embed", program::Embed{.table = weights_.matrix(
+                                              own("embed_tokens.weight", kEmbedding), n_vocab, dim),
+                                          .out = embedded});
+    builder_.step("pair", program::Norm{.parts = {{embedded, norm(nextn + "enorm.weight", dim)},
+                                                  {hidden, norm(nextn + "hnorm.weight", dim)}},
+                                        .out = pair});
+    builder_.step(
+        "joined",
+        program::NormProject{
+            .in = pair,
+            .projections = {
+                {.weight = weights_.matrix(nextn + "eh_proj.weight", dim, 2 * dim), .out = x_}}});
+    attention(prefix);
+    experts(prefix);
+    builder_.step("own_hidden",
+                  program::Norm{.parts = {{x_, norm(final_norm, dim)}}, .out = hidden});
+    const std::string own_head = nextn + "shared_head_head.weight";
+    builder_.step("output", program::Output{.in = x_,
+                                            .norm = norm(final_norm, dim),
+                                            .weight = weights_.has(own_head)
+                                                          ? weights_.matrix(own_head, n_vocab, dim)
+                                                          : head(n_vocab),
+                                            .logits = builder_.program().logits});
+    builder_.list(program::StepList::kMain);
+    x_ = main_stream;
   }
 
  private:
+  static constexpr const char* kOutputNorm = "output_norm.weight";
+  static constexpr const char* kEmbedding = "token_embd.weight";
+
+  program::WeightRef head(uint64_t n_vocab) {
+    const char* name = weights_.has("output.weight") ? "output.weight" : kEmbedding;
+    return weights_.matrix(name, n_vocab, config_.dim);
+  }
+
   [[nodiscard]] uint64_t shared_ffn() const {
     return config_.experts.shared_ffn != 0 ? config_.experts.shared_ffn : config_.experts.ffn;
   }
@@ -261,7 +315,10 @@ void build_hybrid(const Config& config, const HybridTraits& traits, WeightFinder
   model.embed(n_vocab);
   for (uint32_t i = 0; i < config.n_layers && weights.status(); ++i) model.layer(i);
   model.output(n_vocab);
-  // The layers that predict further tokens are not run.
+  // Of the layers that predict further tokens the first is run, where it is asked for.
+  if (config.with_mtp && weights.has(fmt::format("blk.{}.nextn.eh_proj.weight", config.n_layers))) {
+    model.predict(config.n_layers, n_vocab);
+  }
   for (uint32_t i = 0; i < config.n_extra_layers; ++i) {
     weights.ignore_prefix(fmt::format("blk.{}.", config.n_layers + i));
   }

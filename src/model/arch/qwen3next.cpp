@@ -1,6 +1,6 @@
 // Qwen3-Next: three Gated DeltaNet layers, then one of attention with gated heads and partial RoPE;
-// routed experts beside a shared one in every layer. The layers that predict further tokens, where
-// a file has them, are not run.
+// routed experts beside a shared one in every layer. The first layer that predicts further
+// tokens, where a file has any, is the head of Program::mtp.
 #include "model/arch/architectures.h"
 #include "model/arch/hybrid.h"
 
