@@ -35,8 +35,23 @@ TEST(SpeculationOptions, UpstreamsSpellingsOldAndNew) {
   }
 }
 
-TEST(SpeculationOptions, RefusesWhatIsNoLookup) {
-  EXPECT_THROW(parse({"--spec-type=draft-mtp"}), CLI::ValidationError);
+TEST(SpeculationOptions, TheModelsOwnHeadIsLoadedWhereItDrafts) {
+  for (const char* type : {"--spec-type=draft-mtp", "--spec-type=mtp"}) {
+    const SpeculationOptions options = parse({type, "--draft-max=3", "--draft-p-min=0.5"});
+    EXPECT_EQ(speculation_settings(options).drafter, engine::Drafter::kOwnHead);
+    EXPECT_EQ(speculation_settings(options).min_probability, 0.5f);
+    engine::EngineSettings settings;
+    make_room(options, settings);
+    EXPECT_TRUE(settings.with_mtp);
+    EXPECT_EQ(settings.max_tentative_rows, 3u);
+  }
+  engine::EngineSettings settings;
+  make_room(parse({"--spec-type=ngram-simple"}), settings);
+  EXPECT_FALSE(settings.with_mtp);
+}
+
+TEST(SpeculationOptions, RefusesWhatItHasNot) {
+  EXPECT_THROW(parse({"--spec-type=draft-eagle3"}), CLI::ValidationError);
   EXPECT_THROW(parse({"--draft-max=1000"}), CLI::ValidationError);
 }
 

@@ -2,6 +2,8 @@
 // the weights in the form it likes and any number of contexts, each the activations and the KV of
 // one sequence. KV lies at absolute positions: running a row at a position overwrites what was
 // there, and a row sees the positions up to its own, so going back is running from there again.
+// Recurrent states have no positions: with these, a run begins where the last one ended, at one of
+// its tentative rows (those before it then stay), or at 0.
 // A row's result is a function of the tokens up to it: the same bits however rows are grouped into
 // calls and however many threads there are.
 #pragma once
@@ -31,6 +33,9 @@ struct ContextSettings {
   TensorType v_type = TensorType::kF16;
   size_t max_rows = 1;        // rows of one run()
   size_t max_logit_rows = 1;  // rows of one run() that want logits
+  // Rows of one run() that may be taken back; only where the program has recurrent states does
+  // that need anything.
+  size_t max_tentative_rows = 0;
 };
 
 // What every backend is made with; one that has no use for a member ignores it.
@@ -93,8 +98,9 @@ class Backend {
 
   // What export_state() gives of this context (state.h).
   [[nodiscard]] virtual StateShape state_shape(ContextId context) const = 0;
-  // Copies what positions of `range` left behind, and the fixed part as it is after the last run.
-  // Preconditions (checked): the range within the capacity, spans as state.h says.
+  // Copies what positions of `range` left behind, and the fixed part as it is after them.
+  // Preconditions (checked): the range within the capacity, spans as state.h says; for the fixed
+  // part, that a run could begin at range.end (at 0 it is zero).
   virtual void export_state(ContextId context, PositionRange range, StateTarget to) const = 0;
   // Puts it back, into this context or another of the same shape: a run that goes on from there
   // gives the bits it would have given. The fixed part belongs to the end of the range; a run that

@@ -46,6 +46,7 @@ size_t DraftPolicy::n_worth(size_t match_length, size_t n_drafted) const {
       const auto more = static_cast<double>(kRowCounts[i] - known_rows);
       seconds = known_seconds + one.seconds * kHopedRowCost * more;
     }
+    seconds += draft_seconds_ * static_cast<double>(kRowCounts[i] - 1);
     if (expected / seconds > best_rate) {
       best_rate = expected / seconds;
       best = kRowCounts[i] - 1;
@@ -58,6 +59,14 @@ void DraftPolicy::learn_outcome(size_t match_length, size_t nth, Outcome outcome
   Chances& chances = chances_[std::min(match_length, chances_.size() - 1)];
   double& chance = nth == 0 ? chances.first : chances.later;
   chance += kChanceWeight * ((outcome == Outcome::kRight ? 1.0 : 0.0) - chance);
+}
+
+void DraftPolicy::learn_draft_cost(size_t n_tokens, double seconds) {
+  if (n_tokens == 0) return;
+  seconds /= static_cast<double>(n_tokens);
+  if (draft_seconds_ > 0) seconds = std::min(seconds, 2 * draft_seconds_);
+  draft_seconds_ =
+      draft_seconds_ > 0 ? draft_seconds_ + kCostWeight * (seconds - draft_seconds_) : seconds;
 }
 
 void DraftPolicy::learn_cost(size_t n_rows, double seconds) {

@@ -2,7 +2,7 @@
 // an amount that model and machine decide, and gains only where the draft is right. Both are
 // measured as generation goes: seconds per call by number of rows, and how often drafts prove right
 // by the length of the match that they rest on. Drafts that are not verified are judged as well,
-// once the tokens are known, so that waiting costs nothing and what pays again is noticed.
+// once the tokens are known, so that what pays again is noticed.
 // Decides speed alone, never a token.
 #pragma once
 
@@ -19,7 +19,8 @@ class DraftPolicy {
   static constexpr std::array<size_t, 10> kRowCounts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
   static constexpr size_t kMaxDraft = kRowCounts.back() - 1;
 
-  // Drafted tokens to verify, at most `n_drafted`: as many as promise the most tokens per second;
+  // Drafted tokens to verify, at most `n_drafted`: as many as promise the most tokens per second,
+  // what drafting them costs counted in;
   // none where that is not more than one at a time gives.
   [[nodiscard]] size_t n_worth(size_t match_length, size_t n_drafted) const;
 
@@ -28,6 +29,8 @@ class DraftPolicy {
   void learn_outcome(size_t match_length, size_t nth, Outcome outcome);
   // One call of `n_rows` rows took this long.
   void learn_cost(size_t n_rows, double seconds);
+  // Drafting `n_tokens` took this long; where it costs nothing, nobody need say so.
+  void learn_draft_cost(size_t n_tokens, double seconds);
 
  private:
   struct Cost {
@@ -44,6 +47,7 @@ class DraftPolicy {
 
   std::array<Cost, kRowCounts.size()> costs_;  // by the index in kRowCounts
   std::array<Chances, DraftLookup::kMaxMatch + 1> chances_;
+  double draft_seconds_ = 0;  // per token, moving average
   size_t n_calls_ = 0;
 };
 

@@ -48,8 +48,13 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   if (Status s = check_settings(settings); !s) return fail(s.error());
   Result<gguf::File> file = gguf::File::open(settings.model);
   if (!file) return fail(std::move(file).error());
-  Result<model::Model> model = model::build_model(*file, {.n_positions = settings.n_context});
+  Result<model::Model> model =
+      model::build_model(*file, {.n_positions = settings.n_context, .with_mtp = settings.with_mtp});
   if (!model) return fail(std::move(model).error());
+  if (settings.with_mtp && model->program.mtp.empty()) {
+    return fail("{} has no head that predicts further tokens (nextn tensors)",
+                settings.model.string());
+  }
   Result<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::load(*file);
   if (!tokenizer) return fail(std::move(tokenizer).error().with(settings.model.string()));
   if (static_cast<uint64_t>(tokenizer->size()) > model->program.n_vocab) {
@@ -62,6 +67,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   EngineSettings& own = engine->settings_;
   if (own.n_threads == 0) own.n_threads = available_cores();
   own.max_logit_rows = fitting_logit_rows(own, engine->program_.n_vocab);
+  own.max_tentative_rows = std::min(own.max_tentative_rows, own.max_logit_rows - 1);
 
   Result<experts::ExpertSource> experts = find_experts(engine->file_, engine->program_);
   if (!experts) return fail(std::move(experts).error());
@@ -73,18 +79,22 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
                                           .expert_cache = policy,
                                           .expert_reads = own.expert_reads});
   if (!backend) return fail(std::move(backend).error());
-  for (const program::Step& step : engine->program_.main) {
-    if (Status s = (*backend)->supports(step); !s) {
-      return fail(Error(s.error()).with(fmt::format("step '{}'", step.label)));
+  for (const program::StepList list : {program::StepList::kMain, program::StepList::kMtp}) {
+    for (const program::Step& step : engine->program_.steps(list)) {
+      if (Status s = (*backend)->supports(step); !s) {
+        return fail(Error(s.error()).with(fmt::format("step '{}'", step.label)));
+      }
     }
   }
-  Result<MemoryPlan> plan = plan_memory(**backend, engine->program_,
-                                        {.n_context = own.n_context,
-                                         .context = {.n_positions = 0,
-                                                     .k_type = own.k_type,
-                                                     .v_type = own.v_type,
-                                                     .max_rows = own.chunk_tokens,
-                                                     .max_logit_rows = own.max_logit_rows}});
+  Result<MemoryPlan> plan =
+      plan_memory(**backend, engine->program_,
+                  {.n_context = own.n_context,
+                   .context = {.n_positions = 0,
+                               .k_type = own.k_type,
+                               .v_type = own.v_type,
+                               .max_rows = own.chunk_tokens,
+                               .max_logit_rows = own.max_logit_rows,
+                               .max_tentative_rows = own.max_tentative_rows}});
   if (!plan) return fail(std::move(plan).error());
   engine->plan_ = *plan;
   own.n_context = plan->n_context;
@@ -141,7 +151,8 @@ Result<Session> Engine::new_session() {
                               .k_type = settings_.k_type,
                               .v_type = settings_.v_type,
                               .max_rows = settings_.chunk_tokens,
-                              .max_logit_rows = settings_.max_logit_rows});
+                              .max_logit_rows = settings_.max_logit_rows,
+                              .max_tentative_rows = settings_.max_tentative_rows});
   if (!context) return fail(context.error());
   return Session(*this, *context);
 }

@@ -37,6 +37,10 @@ struct EngineSettings {
   // Routed experts: absent, all of them resident, or as many as memory holds.
   std::optional<experts::CachePolicy> expert_cache;
   experts::StoreOptions expert_reads;
+  // Tokens that a session may take back although the model has recurrent states
+  // (Session::append); lowered to max_logit_rows - 1.
+  size_t max_tentative_rows = 0;
+  bool with_mtp = false;  // load the head that predicts further tokens; a file without is an error
   std::string chat_template;         // Jinja source that replaces the file's; "" for the file's own
   std::string chat_template_kwargs;  // JSON object of variables for the template, or ""
 };

@@ -165,6 +165,7 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
   }
   timeline.finish();
   result.speculation = timeline.stats();
+  result.decode_traffic_bytes += result.speculation.draft_traffic_bytes;
   sink.finish();
   // A character cut short may have become the end of a stop string only now.
   if (sink.stopped()) result.reason = StopReason::kStopString;

@@ -12,6 +12,8 @@ Session::Session(Session&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)),
       context_(other.context_),
       tokens_(std::move(other.tokens_)),
+      n_settled_(other.n_settled_),
+      mtp_(other.mtp_),
       n_reused_(other.n_reused_),
       n_from_tree_(other.n_from_tree_),
       tree_(other.tree_) {}
@@ -20,6 +22,8 @@ Session& Session::operator=(Session&& other) noexcept {
   std::swap(engine_, other.engine_);
   std::swap(context_, other.context_);
   std::swap(tokens_, other.tokens_);
+  std::swap(n_settled_, other.n_settled_);
+  std::swap(mtp_, other.mtp_);
   std::swap(n_reused_, other.n_reused_);
   std::swap(n_from_tree_, other.n_from_tree_);
   std::swap(tree_, other.tree_);
@@ -33,6 +37,8 @@ Session::~Session() {
 void Session::reset() {
   store();
   tokens_.clear();
+  n_settled_ = 0;
+  mtp_.forget();
   n_reused_ = 0;
   n_from_tree_ = 0;
 }
@@ -59,7 +65,7 @@ size_t Session::reusable(std::span<const TokenId> tokens) const {
   const auto differs = std::mismatch(
       tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(limit), tokens_.begin());
   const auto common = static_cast<size_t>(differs.first - tokens.begin());
-  return state_shape().fixed_bytes == 0 || common == tokens_.size() ? common : 0;
+  return state_shape().fixed_bytes == 0 || common >= n_settled_ ? common : 0;
 }
 
 // Brings in what the tree has beyond the `kept` tokens of the timeline; returns how many there are
@@ -115,6 +121,8 @@ void Session::restore(std::span<const TokenId> tokens, backend::StateSource stat
   store();
   engine_->backend().import_state(context_, {0, tokens.size()}, state);
   tokens_.assign(tokens.begin(), tokens.end());
+  n_settled_ = tokens_.size();
+  mtp_.forget();
   n_reused_ = 0;
   n_from_tree_ = 0;
 }
@@ -136,15 +144,19 @@ Status Session::set_prompt(std::span<const TokenId> tokens,
   size_t done = return_to_tree(tokens, kept);
   n_from_tree_ = done - kept;
   n_reused_ = done;
+  if (n_from_tree_ > 0) mtp_.forget();
   tokens_.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(done));
+  n_settled_ = done;
 
   const size_t chunk = engine_->settings().chunk_tokens;
   while (done < tokens.size()) {
     // Chunks end at absolute multiples of the chunk length.
     const size_t n = std::min(chunk - done % chunk, tokens.size() - done);
     const std::span<const TokenId> part = tokens.subspan(done, n);
-    if (Status s = run(part, done, done + n == tokens.size() ? n - 1 : n); !s) return s;
+    const size_t first_wanted = done + n == tokens.size() ? n - 1 : n;
+    if (Status s = run(part, {.first_wanted = first_wanted, .first_tentative = n}); !s) return s;
     tokens_.insert(tokens_.end(), part.begin(), part.end());
+    n_settled_ = tokens_.size();
     done += n;
     if (done % chunk == 0) end_turn();
     if (progress && !progress(done, tokens.size()) && done < tokens.size()) {
@@ -181,6 +193,7 @@ Status Session::for_each_logits(std::span<const TokenId> tokens, size_t first,
       if (Status s = sink(at, logits()); !s) return s;
     }
     for (const program::Row& row : rows) tokens_.push_back(row.token);
+    n_settled_ = tokens_.size();
   }
   return {};
 }
@@ -196,35 +209,71 @@ Status Session::append(std::span<const TokenId> tokens) {
     return fail("{} tokens after {} do not fit the context of {} positions", tokens.size(),
                 tokens_.size(), n_context);
   }
-  if (Status s = run(tokens, tokens_.size(), 0); !s) return s;
+  if (Status s = run(tokens, {.first_wanted = 0, .first_tentative = 1}); !s) return s;
+  n_settled_ = tokens_.size() + 1;
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return {};
 }
 
 void Session::truncate(size_t n_tokens) {
   check(n_tokens <= tokens_.size(), "a timeline cut behind its end");
-  check(n_tokens == tokens_.size() || state_shape().fixed_bytes == 0,
+  check(n_tokens >= n_settled_ || state_shape().fixed_bytes == 0,
         "a timeline cut where its state is not known");
   tokens_.resize(n_tokens);
+  n_settled_ = std::min(n_settled_, n_tokens);
 }
 
-Status Session::run(std::span<const TokenId> tokens, size_t first_position, size_t first_wanted) {
+MtpPlace Session::mtp_place() const {
+  return {.program = engine_->program(),
+          .backend = engine_->backend(),
+          .context = context_,
+          .n_context = engine_->plan().n_context};
+}
+
+Result<std::vector<PredictedToken>> Session::predict(TokenId next, const MtpRequest& request) {
+  if (engine_->program().mtp.empty()) return std::vector<PredictedToken>{};
+  Result<std::vector<PredictedToken>> found = mtp_.predict(mtp_place(), tokens_, next, request);
+  if (!found) give_up();
+  return found;
+}
+
+Status Session::catch_up(TokenId next) {
+  if (engine_->program().mtp.empty()) return {};
+  Status done = mtp_.catch_up(mtp_place(), tokens_, next);
+  if (!done) give_up();
+  return done;
+}
+
+// Computes tokens that follow the timeline; the caller makes them part of it.
+Status Session::run(std::span<const TokenId> tokens, RunRows wanted) {
+  if (Status s = catch_up(tokens.front()); !s) return s;
+  const size_t first_position = tokens_.size();
   std::vector<program::Row> rows;
   rows.reserve(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
     rows.push_back({.token = tokens[i],
                     .position = {static_cast<int32_t>(first_position + i)},
-                    .wants_logits = i >= first_wanted});
+                    .wants_logits = i >= wanted.first_wanted,
+                    .tentative = i >= wanted.first_tentative});
   }
-  return run_steps(rows, {0, engine_->program().main.size()});
+  if (Status s = run_steps(rows, {0, engine_->program().main.size()}); !s) return s;
+  mtp_.note_run(first_position, rows.size());
+  return {};
 }
 
 Status Session::run_steps(std::span<const program::Row> rows, program::StepRange steps) {
   Status ran = engine_->backend().run(context_, rows, steps);
-  // A fixed part cannot be taken back to where it was: the next prompt begins anew, or at what the
-  // tree has.
-  if (!ran && state_shape().fixed_bytes > 0) tokens_.clear();
+  if (!ran) give_up();
   return ran;
+}
+
+// After a run that failed. A fixed part cannot be taken back to where it was: the next prompt
+// begins anew, or at what the tree has.
+void Session::give_up() {
+  mtp_.forget();
+  if (state_shape().fixed_bytes == 0) return;
+  tokens_.clear();
+  n_settled_ = 0;
 }
 
 std::span<const float> Session::logits() const { return engine_->backend().logits(context_); }

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "engine/engine.h"
+#include "engine/mtp_head.h"
 #include "engine/prefix_tree.h"
 
 namespace godwit::engine {
@@ -52,11 +53,19 @@ class Session {
   // Appends one token and computes the logits after it. Errors: the context is full.
   [[nodiscard]] Status append(TokenId token);
   // Appends tokens (one to the engine's max_logit_rows) in one call and computes the logits after
-  // each: logits() is then [n, n_vocab]. Errors: the context does not hold them.
+  // each: logits() is then [n, n_vocab]. Where there is a fixed part, at most max_tentative_rows
+  // after the first; these can be taken back. Errors: the context does not hold them.
   [[nodiscard]] Status append(std::span<const TokenId> tokens);
   // Forgets the tokens after the first `n_tokens`. Fewer than there are: only where every position
-  // can be returned to (no fixed_bytes). logits() stays what the last call computed.
+  // can be returned to (no fixed_bytes), or of the last append() all but its first. logits() stays
+  // what the last call computed.
   void truncate(size_t n_tokens);
+  // Up to request.n tokens that the model's own head predicts to follow `next`, the token that is
+  // to be appended; none without such a head. logits() is then worthless. Errors: as append().
+  [[nodiscard]] Result<std::vector<PredictedToken>> predict(TokenId next,
+                                                            const MtpRequest& request);
+  // What append(next) begins with where the model has such a head, so that it can be timed apart.
+  [[nodiscard]] Status catch_up(TokenId next);
   // Forgets everything; a tree does not.
   void reset();
 
@@ -93,14 +102,22 @@ class Session {
   [[nodiscard]] size_t reusable(std::span<const TokenId> tokens) const;
   [[nodiscard]] size_t return_to_tree(std::span<const TokenId> tokens, size_t kept);
   void store();
-  // Logits are wanted from row `first_wanted` on.
-  [[nodiscard]] Status run(std::span<const TokenId> tokens, size_t first_position,
-                           size_t first_wanted);
+  // From which of the rows on logits are wanted, and rows may be taken back.
+  struct RunRows {
+    size_t first_wanted = 0;
+    size_t first_tentative = 0;
+  };
+  [[nodiscard]] Status run(std::span<const TokenId> tokens, RunRows wanted);
   [[nodiscard]] Status run_steps(std::span<const program::Row> rows, program::StepRange steps);
+  void give_up();
+  [[nodiscard]] MtpPlace mtp_place() const;
 
   Engine* engine_;  // null when moved from
   backend::ContextId context_;
   std::vector<TokenId> tokens_;  // all of them computed
+  // Where a fixed part cannot be returned to everywhere: the fewest tokens it can be cut to.
+  size_t n_settled_ = 0;
+  MtpHead mtp_;
   size_t n_reused_ = 0;
   size_t n_from_tree_ = 0;
   PrefixTree* tree_ = nullptr;

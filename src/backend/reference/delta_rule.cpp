@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/reference/steps.h"
+#include "base/check.h"
 
 namespace godwit::reference {
 namespace {
@@ -104,6 +105,22 @@ void DeltaState::reset() {
   std::fill(matrix.begin(), matrix.end(), 0.0);
 }
 
+void DeltaStates::go_to(int32_t position) {
+  if (position == 0) {
+    now.reset();
+  } else {
+    now = DeltaState(at(position));
+  }
+  before.clear();
+}
+
+const DeltaState& DeltaStates::at(int32_t position) const {
+  if (now.next_position == position) return now;
+  const auto found = std::ranges::find(before, position, &DeltaState::next_position);
+  check(found != before.end(), "a recurrent state cannot jump in its sequence");
+  return *found;
+}
+
 void delta_row(const DeltaLayer& layer, const DeltaRow& row, DeltaState& state) {
   const size_t d = layer.head_dim;
   const size_t heads_per_key = layer.n_heads / layer.n_key_heads;
@@ -132,6 +149,7 @@ void delta_row(const DeltaLayer& layer, const DeltaRow& row, DeltaState& state) 
     const std::span<const double> z = z_of_head(layer, row, h);
     for (size_t i = 0; i < d; ++i) out[i] *= activate(program::Activation::kSilu, z[i]);
   }
+  ++state.next_position;
 }
 
 }  // namespace godwit::reference

@@ -20,6 +20,19 @@ struct DeltaState {
   std::vector<double> matrix;  // [n_heads, head_dim of k, head_dim of v]
 };
 
+// The state, and what it was before each row that may be taken back.
+struct DeltaStates {
+  explicit DeltaStates(const program::State& shape) : now(shape) {}
+  // Makes it what it was before the row at a position: where it is, or a tentative row's, or the
+  // beginning of a sequence. Nothing can be taken back after that.
+  void go_to(int32_t position);
+  // The same, to look at. Precondition (checked): as above.
+  [[nodiscard]] const DeltaState& at(int32_t position) const;
+
+  DeltaState now;
+  std::vector<DeltaState> before;
+};
+
 struct DeltaLayer {
   program::Recurrent::Layout layout;
   size_t n_heads;

@@ -22,10 +22,10 @@ using program::Row;
 
 struct Context {
   ContextSettings settings;
-  std::vector<Matrix> buffers;     // indexed by BufferId
-  std::vector<KvCache> kvs;        // indexed by KvRef
-  std::vector<DeltaState> states;  // indexed by StateRef
-  Matrix normed;                   // [max_rows, widest input]
+  std::vector<Matrix> buffers;      // indexed by BufferId
+  std::vector<KvCache> kvs;         // indexed by KvRef
+  std::vector<DeltaStates> states;  // indexed by StateRef
+  Matrix normed;                    // [max_rows, widest input]
   Matrix gate;
   Matrix queries;             // [max_rows, widest input], of heads whose gates have been left out
   std::vector<float> logits;  // [logit rows of the last run, n_vocab]
@@ -144,15 +144,16 @@ class Run {
   }
 
   void execute(const program::Recurrent& s) {
-    DeltaState& state = context_.states[s.state.value];
+    DeltaStates& states = context_.states[s.state.value];
+    states.go_to(rows_.front().position.value);
     const DeltaLayer layer = delta_layer(s);
     for (size_t t = 0; t < rows_.size(); ++t) {
-      check_state_position(state, rows_[t].position);
+      if (rows_[t].tentative) states.before.push_back(states.now);
       const DeltaRow row{.qkv = buffer(s.qkv).row(t),
                          .z = s.z ? buffer(*s.z).row(t) : std::span<double>{},
                          .ba = buffer(s.ba).row(t),
                          .out = buffer(s.out).row(t)};
-      delta_row(layer, row, state);
+      delta_row(layer, row, states.now);
     }
   }
 
@@ -175,13 +176,6 @@ class Run {
     decode_weight_row(weight(s.decay), 0, layer.decay);
     decode_weight_row(weight(s.norm.weight), 0, layer.norm);
     return layer;
-  }
-
-  // The state goes on from where it is, or from the beginning of a sequence.
-  static void check_state_position(DeltaState& state, Position position) {
-    if (position.value == 0) state.reset();
-    check(position.value == state.next_position, "a recurrent state cannot jump in its sequence");
-    ++state.next_position;
   }
 
   void execute(const program::Route& s) {
@@ -430,6 +424,11 @@ class ReferenceBackend final : public backend::Backend {
     check(rows.size() <= context.settings.max_rows, "more rows than the context was made for");
     check(static_cast<size_t>(wanting) <= context.settings.max_logit_rows,
           "more logits than the context was made for");
+    const auto tentative =
+        std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.tentative; });
+    check(program_->states.empty() ||
+              static_cast<size_t>(tentative) <= context.settings.max_tentative_rows,
+          "more tentative rows than the context was made for");
     for (const Row& row : rows) {
       check(row.position.value >= 0 &&
                 static_cast<uint64_t>(row.position.value) < context.settings.n_positions,

@@ -23,14 +23,19 @@ backend::StateShape state_shape(const program::Program& program) {
 }
 
 void export_state(const program::Program& program, std::span<const KvCache> caches,
-                  std::span<const DeltaState> states, PositionRange range,
+                  std::span<const DeltaStates> states, PositionRange range,
                   backend::StateTarget to) {
   const std::span<const program::Kv> kvs = program.kvs;
   check(backend::fits_state(state_shape(program), range, to.positions.size(), to.fixed.size()),
         "a state of another size");
   std::byte* fixed = to.fixed.data();
-  for (const DeltaState& state : states) {
+  for (const DeltaStates& all : states) {
     if (to.fixed.empty()) break;
+    if (range.end == 0) {
+      std::memset(to.fixed.data(), 0, to.fixed.size());
+      break;
+    }
+    const DeltaState& state = all.at(static_cast<int32_t>(range.end));
     for (const std::vector<double>* part : {&state.rows, &state.matrix}) {
       std::memcpy(fixed, part->data(), part->size() * sizeof(double));
       fixed += part->size() * sizeof(double);
@@ -50,13 +55,15 @@ void export_state(const program::Program& program, std::span<const KvCache> cach
 }
 
 void import_state(const program::Program& program, std::span<KvCache> caches,
-                  std::span<DeltaState> states, PositionRange range, backend::StateSource from) {
+                  std::span<DeltaStates> states, PositionRange range, backend::StateSource from) {
   const std::span<const program::Kv> kvs = program.kvs;
   check(backend::fits_state(state_shape(program), range, from.positions.size(), from.fixed.size()),
         "a state of another size");
   const std::byte* fixed = from.fixed.data();
-  for (DeltaState& state : states) {
+  for (DeltaStates& all : states) {
     if (from.fixed.empty()) break;
+    all.before.clear();
+    DeltaState& state = all.now;
     for (std::vector<double>* part : {&state.rows, &state.matrix}) {
       std::memcpy(part->data(), fixed, part->size() * sizeof(double));
       fixed += part->size() * sizeof(double);

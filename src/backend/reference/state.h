@@ -14,10 +14,10 @@ namespace godwit::reference {
 // `caches` are indexed like `kvs`. Preconditions (checked but for the first): the range within the
 // caches, spans as backend/state.h says.
 void export_state(const program::Program& program, std::span<const KvCache> caches,
-                  std::span<const DeltaState> states, backend::PositionRange range,
+                  std::span<const DeltaStates> states, backend::PositionRange range,
                   backend::StateTarget to);
 void import_state(const program::Program& program, std::span<KvCache> caches,
-                  std::span<DeltaState> states, backend::PositionRange range,
+                  std::span<DeltaStates> states, backend::PositionRange range,
                   backend::StateSource from);
 
 }  // namespace godwit::reference
