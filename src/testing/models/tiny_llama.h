@@ -7,10 +7,9 @@
 
 #include "base/result.h"
 #include "base/tensor_type.h"
+#include "testing/models/tiny_vocabulary.h"
 
 namespace godwit::testing {
-
-inline constexpr uint64_t kTinyVocab = 300;
 
 struct TinyLlama {
   TensorType type = TensorType::kQ8_0;
