@@ -52,6 +52,19 @@ TEST(DraftPolicy, CostsLittleWhereARowCostsAsMuchAsACall) {
   EXPECT_LT(seconds_per_token(policy, 0.9, 1.0, 4000), 1.05);
 }
 
+TEST(DraftPolicy, CountsWhatDraftingCosts) {
+  DraftPolicy free;
+  (void)seconds_per_token(free, 0.7, 0.1, 2000);
+  const size_t n_free = free.n_worth(4, 15);
+  DraftPolicy costly = free;
+  costly.learn_draft_cost(4, 4 * 0.2);
+  EXPECT_LT(costly.n_worth(4, 15), n_free);
+  EXPECT_GT(costly.n_worth(4, 15), 0u);
+  costly.learn_draft_cost(1, 50.0);
+  for (int i = 0; i < 20; ++i) costly.learn_draft_cost(1, 50.0);
+  EXPECT_EQ(costly.n_worth(4, 15), 0u);
+}
+
 TEST(DraftPolicy, NoticesThatItPaysAgain) {
   DraftPolicy policy;
   (void)seconds_per_token(policy, 0.02, 0.3, 2000);

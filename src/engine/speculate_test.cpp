@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "engine/generate.h"
+#include "testing/models/tiny_hybrid.h"
 #include "testing/models/tiny_llama.h"
 #include "testing/temporary_folder.h"
 
@@ -30,7 +31,10 @@ class SpeculationTest : public ::testing::Test {
     const std::filesystem::path path = folder_.file("tiny.gguf");
     const Status written = testing::write_tiny_llama(path, {.type = TensorType::kQ8_0});
     ASSERT_TRUE(written) << written.error().message;
-    EngineSettings settings;
+    load(path, {});
+  }
+
+  void load(const std::filesystem::path& path, EngineSettings settings) {
     settings.model = path;
     settings.n_threads = 1;
     settings.n_context = 160;
@@ -342,6 +346,149 @@ TEST_F(SpeculationTest, AMinimumKeepsShortDraftsBack) {
   settings.speculation.min_draft = 8;
   EXPECT_GT(run(settings).result.speculation.n_drafted, 0u);
 }
+
+// The same with recurrent layers, whose states must be as if a wrong token had never run, and with
+// the head that predicts further.
+class HybridSpeculationTest : public SpeculationTest,
+                              public ::testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override { load_hybrid(DraftPolicy::kMaxDraft); }
+
+  void load_hybrid(size_t max_tentative_rows) {
+    const std::filesystem::path path = folder_.file("hybrid.gguf");
+    const Status written =
+        testing::write_tiny_hybrid(path, {.head = testing::TinyHead::kPredictsFurther});
+    ASSERT_TRUE(written) << written.error().message;
+    EngineSettings settings;
+    settings.backend = GetParam();
+    settings.max_tentative_rows = max_tentative_rows;
+    settings.with_mtp = true;
+    load(path, settings);
+  }
+};
+
+GenerateSettings with_head(GenerateSettings settings, size_t max_draft) {
+  settings.speculation = {
+      .max_draft = max_draft, .pace = DraftPace::kAlways, .drafter = Drafter::kOwnHead};
+  return settings;
+}
+
+TEST_P(HybridSpeculationTest, GreedyTextIsTheSameFromFewerCalls) {
+  const Outcome plain = run(greedy(80));
+  for (const GenerateSettings& settings :
+       {with_lookup(greedy(80)), with_head(greedy(80), 1), with_head(greedy(80), 5)}) {
+    const Outcome drafted = run(settings);
+    expect_same(drafted, plain);
+    const SpeculationStats& stats = drafted.result.speculation;
+    EXPECT_GT(stats.n_accepted, 10u);
+    EXPECT_EQ(drafted.result.n_decode_steps, 79u - stats.n_accepted);
+  }
+}
+
+TEST_P(HybridSpeculationTest, SampledTextIsTheSame) {
+  size_t n_by_head = 0;
+  for (const NamedSampler& sampler : samplers()) {
+    SCOPED_TRACE(sampler.name);
+    GenerateSettings settings = greedy(40);
+    settings.sampler = sampler.settings;
+    settings.sampler.seed = 4;
+    const Outcome plain = run(settings);
+    const std::vector<TokenId> truth = truth_of(plain, repetitive_prompt());
+    for (const size_t wrong_every : {0u, 2u, 5u}) {
+      const Outcome drafted = run(with_oracle(settings, truth, wrong_every));
+      expect_same(drafted, plain);
+      EXPECT_GT(drafted.result.speculation.n_accepted, 10u);
+    }
+    expect_same(run(with_lookup(settings)), plain);
+    const Outcome by_head = run(with_head(settings, 3));
+    expect_same(by_head, plain);
+    n_by_head += by_head.result.speculation.n_accepted;
+  }
+  EXPECT_GT(n_by_head, 5u);
+}
+
+TEST_P(HybridSpeculationTest, DraftsThatAreAlwaysWrongChangeNothing) {
+  const Outcome plain = run(greedy(60));
+  const Outcome drafted = run(with_oracle(greedy(60), truth_of(plain, repetitive_prompt()), 1));
+  expect_same(drafted, plain);
+  EXPECT_GT(drafted.result.speculation.n_drafted, 300u);
+  EXPECT_EQ(drafted.result.speculation.n_accepted, 0u);
+}
+
+TEST_P(HybridSpeculationTest, ATokenLimitInsideADraftEndsThere) {
+  for (int64_t limit = 1; limit < 12; limit += 2) {
+    SCOPED_TRACE(limit);
+    const Outcome plain = run(greedy(limit));
+    expect_same(run(with_head(greedy(limit), 4)), plain);
+    const std::vector<TokenId> truth = truth_of(run(greedy(20)), repetitive_prompt());
+    expect_same(run(with_oracle(greedy(limit), truth, 0)), plain);
+  }
+}
+
+TEST_P(HybridSpeculationTest, TheEndOfTheContextInsideADraftEndsThere) {
+  const Outcome plain = run(greedy(-1));
+  EXPECT_EQ(plain.result.reason, StopReason::kContextFull);
+  expect_same(run(with_head(greedy(-1), 6)), plain);
+}
+
+TEST_P(HybridSpeculationTest, AnAdaptivePaceChangesNoTextEither) {
+  const Outcome plain = run(greedy(90));
+  GenerateSettings settings = with_head(greedy(90), 6);
+  settings.speculation.pace = DraftPace::kWherePays;
+  expect_same(run(settings), plain);
+}
+
+TEST_P(HybridSpeculationTest, AnUnsureHeadDraftsLess) {
+  GenerateSettings settings = with_head(greedy(60), 6);
+  const size_t n_all = run(settings).result.speculation.n_drafted;
+  settings.speculation.min_probability = 0.5f;
+  const Outcome drafted = run(settings);
+  EXPECT_LT(drafted.result.speculation.n_drafted, n_all);
+  expect_same(drafted, run(greedy(60)));
+}
+
+TEST_P(HybridSpeculationTest, WithoutRowsToTakeBackThereIsNone) {
+  load_hybrid(0);
+  const Outcome drafted = run(with_lookup(greedy(40)));
+  EXPECT_EQ(drafted.result.speculation.n_drafted, 0u);
+  expect_same(drafted, run(greedy(40)));
+}
+
+// What the head has seen of the prompt, in one chunk or several, and of the turn before.
+TEST_P(HybridSpeculationTest, ASecondTurnIsTheSameToo) {
+  const auto two_turns = [&](const GenerateSettings& settings) {
+    Result<Session> session = engine_->new_session();
+    EXPECT_TRUE(session);
+    std::vector<TokenId> tokens = repetitive_prompt();
+    std::vector<TokenId> said;
+    for (int turn = 0; turn < 2; ++turn) {
+      const Result<GenerateResult> result = generate(*session, tokens, settings, {});
+      EXPECT_TRUE(result);
+      tokens.insert(tokens.end(), result->tokens.begin(), result->tokens.end());
+      said.insert(said.end(), result->tokens.begin(), result->tokens.end());
+      tokens.push_back({65});
+      EXPECT_TRUE(turn == 0 || result->n_reused > repetitive_prompt().size());
+    }
+    return said;
+  };
+  EXPECT_EQ(two_turns(with_head(greedy(30), 4)), two_turns(greedy(30)));
+}
+
+TEST_P(HybridSpeculationTest, AModelWithoutTheHeadIsRefused) {
+  const std::filesystem::path path = folder_.file("headless.gguf");
+  ASSERT_TRUE(testing::write_tiny_hybrid(path, {}));
+  EngineSettings settings;
+  settings.model = path;
+  settings.backend = GetParam();
+  settings.with_mtp = true;
+  const Result<std::unique_ptr<Engine>> engine = Engine::load(settings, {});
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().message.find("no head that predicts further tokens"), std::string::npos)
+      << engine.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(, HybridSpeculationTest, ::testing::Values("reference"),
+                         [](const auto& test) { return test.param; });
 
 TEST(SpeculationStats, GainIsTokensPerTimeBesideSingleCalls) {
   const SpeculationStats stats{.n_drafted = 8,

@@ -10,6 +10,7 @@
 #include "engine/prefix_tree.h"
 #include "engine/session.h"
 #include "engine/state_file.h"
+#include "testing/models/tiny_hybrid.h"
 #include "testing/models/tiny_llama.h"
 #include "testing/temporary_folder.h"
 
@@ -137,6 +138,131 @@ TEST_F(StateTest, AFileContinuesToTheBitWhateverTheThreads) {
     }
   }
 }
+
+// Models whose states can be returned to everywhere, and nowhere but where they were kept.
+struct ModelCase {
+  const char* name;
+  bool recurrent;
+  const char* backend;
+};
+
+class StateOfModelTest : public StateTest, public ::testing::WithParamInterface<ModelCase> {
+ protected:
+  StateOfModelTest() {
+    if (GetParam().recurrent) {
+      EXPECT_TRUE(testing::write_tiny_hybrid(path_, {.n_positions = 4096}));
+    }
+  }
+  [[nodiscard]] EngineSettings settings() const {
+    EngineSettings settings;
+    settings.backend = GetParam().backend;
+    settings.n_context = 160;
+    settings.chunk_tokens = 16;
+    return settings;
+  }
+};
+
+TEST_P(StateOfModelTest, ASessionSavedAnywhereGoesOnAsIfItHadNotBeen) {
+  const auto engine = load(settings());
+  const Tokens tokens = some_tokens(140, 1);
+  GenerateSettings wanted;
+  wanted.sampler.seed = 7;
+  wanted.max_tokens = 10;
+  wanted.ignore_end = true;
+  // Ends of chunks of the prompt and of the recurrence (64), beside them, and far from both.
+  for (const size_t at : {1u, 15u, 16u, 17u, 37u, 63u, 64u, 65u, 100u, 127u, 128u, 129u}) {
+    SCOPED_TRACE(at);
+    const Tokens prompt(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at));
+    Session never_saved = new_session(*engine);
+    run(never_saved, prompt);
+    const Status saved = save_session(never_saved, folder_.file("saved"), "");
+    ASSERT_TRUE(saved) << saved.error().message;
+    Session restored = new_session(*engine);
+    run(restored, some_tokens(33, 2));
+    ASSERT_TRUE(restore_session(restored, folder_.file("saved")));
+    ASSERT_EQ(restored.tokens().size(), at);
+    // Not a token is computed anew.
+    const Tokens next = joined(prompt, some_tokens(5, 9));
+    const auto expected = generate(never_saved, next, wanted, {});
+    const auto found = generate(restored, next, wanted, {});
+    ASSERT_TRUE(expected && found);
+    EXPECT_EQ(found->n_reused, at);
+    EXPECT_EQ(found->tokens, expected->tokens);
+    EXPECT_TRUE(same_bits(logits_of(restored), logits_of(never_saved)));
+    EXPECT_TRUE(same_bits(logits_of(restored), [&] {
+      Session cold_session = new_session(*engine);
+      EXPECT_TRUE(generate(cold_session, next, wanted, {}));
+      return logits_of(cold_session);
+    }()));
+  }
+}
+
+TEST_P(StateOfModelTest, ASessionSavedInTheMiddleOfAnAnswerGoesOn) {
+  const auto engine = load(settings());
+  const Tokens prompt = some_tokens(50, 3);
+  for (const size_t n_said : {1u, 7u, 14u, 15u}) {
+    Session never_saved = new_session(*engine);
+    run(never_saved, prompt);
+    for (size_t i = 0; i < n_said; ++i) {
+      ASSERT_TRUE(never_saved.append({static_cast<int32_t>(i * 3)}));
+    }
+    ASSERT_TRUE(save_session(never_saved, folder_.file("saved"), ""));
+    Session restored = new_session(*engine);
+    ASSERT_TRUE(restore_session(restored, folder_.file("saved")));
+    for (size_t i = 0; i < 20; ++i) {
+      ASSERT_TRUE(never_saved.append({static_cast<int32_t>(i * 5)}));
+      ASSERT_TRUE(restored.append({static_cast<int32_t>(i * 5)}));
+      ASSERT_TRUE(same_bits(logits_of(restored), logits_of(never_saved))) << n_said << ", " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, StateOfModelTest,
+                         ::testing::Values(ModelCase{"attention", false, "cpu"},
+                                           ModelCase{"attention_reference", false, "reference"},
+                                           ModelCase{"recurrent", true, "cpu"},
+                                           ModelCase{"recurrent_reference", true, "reference"}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// A long document with three questions about it, asked in turn and once more.
+class LongStateTest : public StateOfModelTest {};
+
+TEST_P(LongStateTest, ThreeWaysFromNearTwoThousandPositionsAndBackAreColdRuns) {
+  EngineSettings wanted = settings();
+  wanted.n_context = 2100;
+  wanted.chunk_tokens = 128;
+  const auto engine = load(wanted);
+  constexpr size_t kStem = 15 * 128;
+  const Tokens stem = some_tokens(kStem, 5);
+  std::vector<Tokens> ways;
+  std::vector<Logits> expected;
+  for (uint64_t way = 0; way < 3; ++way) {
+    ways.push_back(joined(stem, some_tokens(40 + 50 * way, 10 + way)));
+    expected.push_back(cold(*engine, ways.back()));
+  }
+  Session session = new_session(*engine);
+  run(session, stem);
+  const Snapshot snapshot = session.snapshot();
+  PrefixTree tree(session.tree_settings(256 << 20));
+  Session with_tree = new_session(*engine);
+  with_tree.use_tree(&tree);
+  for (int round = 0; round < 2; ++round) {
+    for (size_t way = 0; way < ways.size(); ++way) {
+      session.restore(snapshot);
+      EXPECT_TRUE(same_bits(run(session, ways[way]), expected[way])) << way;
+      EXPECT_EQ(session.n_reused(), kStem);
+      EXPECT_TRUE(same_bits(run(with_tree, ways[way]), expected[way])) << way;
+      if (round > 0 || way > 0) {
+        EXPECT_GE(with_tree.n_reused(), kStem) << way;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, LongStateTest,
+                         ::testing::Values(ModelCase{"attention", false, "cpu"},
+                                           ModelCase{"recurrent", true, "cpu"}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(StateTest, GenerationGoesOnFromAFileAsIfNothingHadHappened) {
   const auto engine = load(settings_of(kVariants[1]));

@@ -32,9 +32,27 @@ class HybridState : public ::testing::TestWithParam<std::string> {
                                                  .k_type = TensorType::kF32,
                                                  .v_type = TensorType::kF32,
                                                  .max_rows = 16,
-                                                 .max_logit_rows = 16});
+                                                 .max_logit_rows = 16,
+                                                 .max_tentative_rows = 15});
     EXPECT_TRUE(context);
     return *context;
+  }
+
+  // Logits after tokens [begin, end) in one call of which all but the first may be taken back; from
+  // `wrong_from` on other tokens than run() has.
+  std::vector<float> try_rows(backend::ContextId context, uint64_t begin, uint64_t end,
+                              uint64_t wrong_from) {
+    std::vector<program::Row> rows;
+    for (uint64_t i = begin; i < end; ++i) {
+      const uint64_t id = (i < wrong_from ? i * 7 : i * 7 + 1) % model_.program.n_vocab;
+      rows.push_back({.token = {static_cast<int32_t>(id)},
+                      .position = {static_cast<int32_t>(i)},
+                      .wants_logits = true,
+                      .tentative = i > begin});
+    }
+    EXPECT_TRUE(backend_->run(context, rows, {0, model_.program.main.size()}));
+    const std::span<const float> logits = backend_->logits(context);
+    return {logits.begin(), logits.end()};
   }
 
   // Logits after tokens [begin, end), `step` of them a call.
@@ -52,6 +70,12 @@ class HybridState : public ::testing::TestWithParam<std::string> {
       all.insert(all.end(), logits.begin(), logits.end());
     }
     return all;
+  }
+
+  backend::ContextId make_context_with(uint64_t n_tokens) {
+    const backend::ContextId context = make_context();
+    run(context, 0, n_tokens, 16);
+    return context;
   }
 
   std::optional<gguf::File> file_;
@@ -85,6 +109,61 @@ TEST_P(HybridState, BeginsFromNothingAtPositionZero) {
   const backend::ContextId context = make_context();
   const std::vector<float> once = run(context, 0, 20, 7);
   EXPECT_EQ(run(context, 0, 20, 7), once);
+}
+
+TEST_P(HybridState, TentativeRowsComputeWhatOthersDo) {
+  const backend::ContextId context = make_context();
+  run(context, 0, 20, 10);
+  const std::vector<float> tried = try_rows(context, 20, 28, 28);
+  EXPECT_EQ(tried, run(make_context_with(20), 20, 28, 1));
+}
+
+// Wherever the first wrong token is, and wherever in a chunk of the recurrence (64 rows) it lies.
+TEST_P(HybridState, RowsThatAreTakenBackLeaveNothing) {
+  const std::vector<float> expected = run(make_context(), 0, kPositions, 1);
+  const size_t n_vocab = model_.program.n_vocab;
+  for (const uint64_t begin : {1u, 20u, 55u, 59u, 62u, 63u, 64u}) {
+    for (uint64_t right = 0; right < 6; ++right) {
+      SCOPED_TRACE(::testing::Message() << "from " << begin << ", right " << right);
+      const backend::ContextId context = make_context_with(begin);
+      // Twice in a row, so that what was kept is taken up by rows that are tentative themselves.
+      uint64_t at = begin;
+      for (int round = 0; round < 2; ++round) {
+        const std::vector<float> tried = try_rows(context, at, at + 6, at + 1 + right);
+        at += 1 + right;
+        ASSERT_TRUE(std::equal(
+            tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>((1 + right) * n_vocab),
+            expected.begin() + static_cast<std::ptrdiff_t>((at - 1 - right) * n_vocab)));
+      }
+      const std::vector<float> rest = run(context, at, kPositions, 5);
+      EXPECT_TRUE(std::equal(rest.begin(), rest.end(),
+                             expected.begin() + static_cast<std::ptrdiff_t>(at * n_vocab)));
+      backend_->release_context(context);
+    }
+  }
+}
+
+TEST_P(HybridState, IsExportedWithoutWhatIsTakenBack) {
+  for (const uint64_t begin : {20u, 60u, 63u}) {
+    for (uint64_t right = 0; right < 5; ++right) {
+      SCOPED_TRACE(::testing::Message() << "from " << begin << ", right " << right);
+      const backend::ContextId first = make_context_with(begin);
+      try_rows(first, begin, begin + 6, begin + 1 + right);
+      const uint64_t end = begin + 1 + right;
+      const backend::StateShape shape = backend_->state_shape(first);
+      std::vector<std::byte> positions(end * shape.position_bytes);
+      std::vector<std::byte> fixed(shape.fixed_bytes);
+      backend_->export_state(first, {0, end}, {.positions = positions, .fixed = fixed});
+      const backend::ContextId second = make_context_with(7);
+      backend_->import_state(second, {0, end}, {.positions = positions, .fixed = fixed});
+      const std::vector<float> expected = run(make_context_with(end), end, end + 8, 3);
+      EXPECT_EQ(run(second, end, end + 8, 3), expected);
+      // Looking at it took nothing from the first either.
+      EXPECT_EQ(run(first, end, end + 8, 3), expected);
+      backend_->release_context(first);
+      backend_->release_context(second);
+    }
+  }
 }
 
 // A row's choice lies in an array of fixed size: more must be refused before it runs.
