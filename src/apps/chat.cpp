@@ -45,7 +45,8 @@ constexpr const char* kHelp =
     "/save   write the conversation to --state now, or to /save FILE\n"
     "/stats  figures of the last answer\n"
     "/quit   leave (or Ctrl-D); writes --state\n"
-    "Ctrl-C stops an answer; twice leaves. A line that ends in \\ goes on in the next.\n";
+    "Ctrl-C stops an answer; twice leaves, and writes --state. A line that ends in \\ goes on in\n"
+    "the next.\n";
 
 // A line from the terminal with editing and history, or from a pipe. Empty at the end of input.
 std::optional<std::string> read_line(const char* prompt) {
@@ -258,11 +259,19 @@ Status chat(const ChatOptions& options) {
   Conversation conversation(**engine, std::move(*session), *settings, *std::move(system));
   if (Status s = conversation.take_up(options.state); !s) return s;
   std::fprintf(stderr, "%s; /help for commands\n", (*engine)->backend().describe().c_str());
-  const InterruptGuard guard;
-  while (const std::optional<std::string> message = read_message()) {
-    if (handle(conversation, options.state, *message) == Next::kQuit) break;
+  const std::string& file = options.state.file;
+  const InterruptGuard guard(file.empty() ? InterruptGuard::Second::kEndsAtOnce
+                                          : InterruptGuard::Second::kAsksToLeave);
+  while (!InterruptGuard::leaving()) {
+    const std::optional<std::string> message = read_message();
+    if (!message || handle(conversation, options.state, *message) == Next::kQuit) break;
   }
-  return options.state.file.empty() ? Status() : conversation.save(options.state.file);
+  if (file.empty()) return {};
+  // What was saved before stays until all of this is on the disk.
+  if (InterruptGuard::leaving()) {
+    std::fprintf(stderr, "writing %s; Ctrl-C once more leaves without\n", file.c_str());
+  }
+  return conversation.save(file);
 }
 
 }  // namespace
@@ -278,7 +287,10 @@ void add_chat_command(CLI::App& app) {
   add_cache_option(*command, options->state);
   command->footer(std::string("Inside:\n") + kHelp +
                   "Example:\n  godwit chat -m smollm2 -sys \"Answer briefly.\" --state talk.state");
-  command->callback([options] { finish(chat(*options)); });
+  command->callback([options] {
+    finish(chat(*options));
+    if (InterruptGuard::leaving()) throw CLI::RuntimeError(130);
+  });
 }
 
 }  // namespace godwit::apps

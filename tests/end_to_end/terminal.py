@@ -20,11 +20,11 @@ DEADLINE_S = 60
 class Terminal:
     """A chat with a tiny model on a pseudo-terminal."""
 
-    def __init__(self, model):
+    def __init__(self, model, *args):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.execv(GODWIT, [GODWIT, "chat", "-m", str(model), "-n", "100000", "-c", "4096",
-                              "--temp", "0", "--ignore-eos"])
+                              "--temp", "0", "--ignore-eos", *args])
         self.seen = b""
         self.wait_for(b"/help for commands")
         self.prompt()
@@ -111,6 +111,67 @@ class ChatInATerminal(unittest.TestCase):
         chat.prompt()
         chat.type(CTRL_D)
         self.assertEqual(chat.exit_code(), 0)
+
+    def answered_once(self, state):
+        """A chat with --state whose first answer was stopped and whose second is on its way."""
+        chat = Terminal(self.model, "--state", str(state))
+        for message in (b"the first", b"the second"):
+            chat.type(message + b"\r")
+            chat.wait_for(message + b"\r\n")
+            chat.wait_for_more()
+            if message == b"the first":
+                chat.type(CTRL_C)
+                chat.prompt()
+        return chat
+
+    def take_up(self, state):
+        """Goes on with what was saved, which two turns belong to at least."""
+        chat = Terminal(self.model, "--state", str(state))
+        for _ in range(2):
+            chat.type(b"/undo\r")
+            chat.wait_for(b"taken back")
+            chat.prompt()
+        chat.type(CTRL_D)
+        self.assertEqual(chat.exit_code(), 0)
+
+    def test_ctrl_c_twice_in_an_answer_leaves_and_keeps_the_conversation(self):
+        state = pathlib.Path(self.folder.name) / "left.state"
+        chat = self.answered_once(state)
+        chat.type(CTRL_C)
+        chat.type(CTRL_C)
+        self.assertEqual(chat.exit_code(), 130)
+        self.take_up(state)
+
+    def test_ctrl_c_twice_while_typing_keeps_the_conversation(self):
+        state = pathlib.Path(self.folder.name) / "typing.state"
+        chat = self.answered_once(state)
+        chat.type(CTRL_C)
+        chat.prompt()
+        chat.type(CTRL_C)
+        chat.wait_for(b"Ctrl-C again")
+        chat.prompt()
+        chat.type(CTRL_C)
+        self.assertEqual(chat.exit_code(), 130)
+        self.take_up(state)
+
+    def test_nothing_half_written_is_left_by_the_third(self):
+        state = pathlib.Path(self.folder.name) / "kept.state"
+        chat = self.answered_once(state)
+        chat.type(CTRL_C)
+        chat.prompt()
+        chat.type(b"/save\r")
+        chat.wait_for(b"saved to")
+        chat.prompt()
+        before = state.read_bytes()
+        chat.type(b"go on\r")
+        chat.wait_for_more()
+        for _ in range(3):
+            chat.type(CTRL_C)
+        self.assertEqual(chat.exit_code(), 130)
+        # Either the old file or a whole new one, which goes on.
+        if state.read_bytes() != before:
+            self.assertGreater(state.stat().st_size, len(before))
+        self.take_up(state)
 
 
 if __name__ == "__main__":
