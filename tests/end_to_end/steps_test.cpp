@@ -63,7 +63,7 @@ std::unique_ptr<TinyModel> open_fixture(const std::string& name) {
   Result<gguf::File> file = gguf::File::open(testing::transformers_fixture(name + ".gguf"));
   EXPECT_TRUE(file) << file.error().message;
   tiny->file.emplace(std::move(*file));
-  Result<model::Model> model = model::build_model(*tiny->file);
+  Result<model::Model> model = model::build_model(*tiny->file, {.with_mtp = true});
   EXPECT_TRUE(model) << model.error().message;
   tiny->model = std::move(*model);
   return tiny;

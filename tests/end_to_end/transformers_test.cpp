@@ -15,44 +15,14 @@
 #include "gguf/file.h"
 #include "model/registry.h"
 #include "transformers_fixtures.h"
+#include "transformers_logits.h"
 
 namespace godwit {
 namespace {
 
-struct Expected {
-  std::vector<int32_t> tokens;
-  uint32_t n_vocab = 0;
-  std::vector<float> logits;  // [n_tokens, n_vocab]
-};
-
-Expected read_expected(const std::string& name) {
-  std::ifstream file(testing::transformers_fixture(name + ".logits"), std::ios::binary);
-  Expected expected;
-  uint32_t n_tokens = 0;
-  const auto read = [&](void* to, size_t bytes) {
-    file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes));
-  };
-  read(&n_tokens, sizeof n_tokens);
-  read(&expected.n_vocab, sizeof expected.n_vocab);
-  expected.tokens.resize(n_tokens);
-  read(expected.tokens.data(), n_tokens * sizeof(int32_t));
-  expected.logits.resize(size_t{n_tokens} * expected.n_vocab);
-  read(expected.logits.data(), expected.logits.size() * sizeof(float));
-  EXPECT_TRUE(file.good()) << name;
-  return expected;
-}
-
-// max |found - expected| over the logits of one token, relative to the largest expected one.
-double relative_error(std::span<const float> found, std::span<const float> expected) {
-  double largest = 0;
-  double error = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    error =
-        std::max(error, std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])));
-  }
-  return error / largest;
-}
+using testing::Expected;
+using testing::read_expected;
+using testing::relative_error;
 
 struct Case {
   std::string model;
@@ -68,7 +38,7 @@ class Transformers : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Transformers, LogitsOfEveryTokenAgree) {
   const Case& c = GetParam();
-  const Expected expected = read_expected(c.model);
+  const Expected expected = read_expected(c.model + ".logits");
   const Result<gguf::File> file =
       gguf::File::open(testing::transformers_fixture(c.model + ".gguf"));
   ASSERT_TRUE(file) << file.error().message;
