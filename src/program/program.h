@@ -38,6 +38,8 @@ struct State {
   uint32_t n_heads = 0;
   uint32_t head_dim = 0;
 
+  // The channels are q and k of the key heads, then v of the value heads.
+  [[nodiscard]] uint32_t n_key_heads() const { return (channels / head_dim - n_heads) / 2; }
   [[nodiscard]] uint64_t conv_floats() const { return uint64_t{channels} * (taps - 1); }
   [[nodiscard]] uint64_t floats() const { return conv_floats() + matrix_floats(); }
   [[nodiscard]] uint64_t matrix_floats() const { return uint64_t{n_heads} * head_dim * head_dim; }

@@ -10,7 +10,9 @@
 namespace godwit {
 namespace {
 
-constexpr uint64_t kPositions = 80;
+// Enough for several chunks of the delta rule, and for experts with more rows than are computed at
+// a time.
+constexpr uint64_t kPositions = 160;
 
 class HybridState : public ::testing::TestWithParam<std::string> {
  protected:
@@ -31,8 +33,8 @@ class HybridState : public ::testing::TestWithParam<std::string> {
     const auto context = backend_->make_context({.n_positions = kPositions,
                                                  .k_type = TensorType::kF32,
                                                  .v_type = TensorType::kF32,
-                                                 .max_rows = 16,
-                                                 .max_logit_rows = 16,
+                                                 .max_rows = kPositions,
+                                                 .max_logit_rows = kPositions,
                                                  .max_tentative_rows = 15});
     EXPECT_TRUE(context);
     return *context;
@@ -103,6 +105,26 @@ TEST_P(HybridState, IsTheSameForEveryGroupingIntoCalls) {
   const std::vector<float> steps = run(make_context(), 0, 40, 1);
   EXPECT_EQ(run(make_context(), 0, 40, 16), steps);
   EXPECT_EQ(run(make_context(), 0, 40, 3), steps);
+}
+
+TEST_P(HybridState, IsTheSameForAllRowsAtOnce) {
+  const std::vector<float> steps = run(make_context(), 0, kPositions, 1);
+  EXPECT_EQ(run(make_context(), 0, kPositions, kPositions), steps);
+}
+
+// What is saved depends on the tokens alone.
+TEST_P(HybridState, ExportsTheSameBytesForEveryGroupingIntoCalls) {
+  const auto fixed_after = [&](uint64_t first_step, uint64_t step) {
+    const backend::ContextId context = make_context();
+    run(context, 0, 21, first_step);
+    run(context, 0, 53, step);  // begins again
+    std::vector<std::byte> fixed(backend_->state_shape(context).fixed_bytes);
+    backend_->export_state(context, {0, 53}, {.fixed = fixed});
+    return fixed;
+  };
+  const std::vector<std::byte> steps = fixed_after(21, 1);
+  EXPECT_EQ(fixed_after(1, 53), steps);
+  EXPECT_EQ(fixed_after(5, 7), steps);
 }
 
 TEST_P(HybridState, BeginsFromNothingAtPositionZero) {

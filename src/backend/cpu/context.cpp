@@ -135,8 +135,10 @@ ExpertArea carve_experts(Carver& carver, const ExpertSizes& sizes, size_t max_ro
   return area;
 }
 
-// q and k of a key head, v of its value heads, and for each the raw rows of one convolution.
-size_t head_floats(const program::State& state) { return size_t{2} * state.channels; }
+// What walk_recurrent.cpp needs for one key head and the rows of a chunk.
+size_t head_floats(const program::State& state) {
+  return DeltaHeadArea::floats(state.head_dim, state.n_heads / state.n_key_heads());
+}
 
 // KV first, so that its share of the arena is the carver's position after it.
 struct Layout {
@@ -165,8 +167,18 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
     const auto floats = [&](uint64_t n) {
       return std::span<float>(reinterpret_cast<float*>(carver.take(n * sizeof(float)).data()), n);
     };
-    states.push_back(
-        {.rows = floats(state.conv_floats()), .matrix = floats(state.matrix_floats())});
+    const std::span<float> rows = floats(state.conv_floats());
+    const std::span<float> matrix = floats(state.matrix_floats());
+    const size_t d = state.head_dim;
+    const std::span<float> keys = floats(state.n_key_heads() * d * kDeltaChunk);
+    const std::span<float> changes = floats(state.n_heads * kDeltaChunk * d);
+    const size_t n_decays = state.n_heads * kDeltaChunk;
+    auto* const decays = reinterpret_cast<double*>(carver.take(n_decays * sizeof(double)).data());
+    states.push_back({.rows = rows,
+                      .matrix = matrix,
+                      .keys = keys,
+                      .changes = changes,
+                      .log_decays = {decays, n_decays}});
     head_area = std::max(head_area, head_floats(state));
   }
   layout.kv_bytes = carver.used();

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/attention.h"
+#include "backend/cpu/delta_chunk.h"
 #include "backend/cpu/expert_rows.h"
 #include "backend/cpu/kernel_table.h"
 #include "os/memory.h"
@@ -35,7 +36,11 @@ struct InputArea {
 // program::State of one layer.
 struct DeltaState {
   std::span<float> rows;    // [taps - 1, channels], oldest first, raw
-  std::span<float> matrix;  // [n_heads, head_dim of k, head_dim of v]
+  std::span<float> matrix;  // [n_heads, head_dim of k, head_dim of v], before the current chunk
+  // What the rows of the current chunk left (delta_chunk.h).
+  std::span<float> keys;         // [n_key_heads, head_dim, kDeltaChunk]
+  std::span<float> changes;      // [n_heads, kDeltaChunk, head_dim]
+  std::span<double> log_decays;  // [n_heads, kDeltaChunk]
 };
 
 // One thread's work area for the routed experts of a layer.
@@ -44,6 +49,26 @@ struct ExpertArea {
   std::array<std::span<std::byte>, 3> gathered;  // by ActivationKind: kExpertRows rows of an input
   BufferView first;   // [kExpertRows, widest output]: the gate's products, or down's
   BufferView second;  // [kExpertRows, widest output]: up's
+};
+
+// One thread's work area for a key head and up to kDeltaChunk rows.
+struct DeltaHeadArea {
+  float* keys_queries;  // [2 kDeltaChunk, head_dim]
+  float* values;        // [kDeltaChunk, its value heads, head_dim]
+  float* dots;          // [2 kDeltaChunk, kDeltaChunk]
+  float* scratch;       // delta_scratch_floats()
+  float* betas;         // [kDeltaChunk]
+
+  static constexpr size_t floats(size_t head_dim, size_t n_values) {
+    return kDeltaChunk * (2 * head_dim + n_values * head_dim + 2 * kDeltaChunk + 1) +
+           delta_scratch_floats(head_dim);
+  }
+  DeltaHeadArea(float* floats, size_t head_dim, size_t n_values)
+      : keys_queries(floats),
+        values(keys_queries + 2 * kDeltaChunk * head_dim),
+        dots(values + kDeltaChunk * n_values * head_dim),
+        scratch(dots + 2 * kDeltaChunk * kDeltaChunk),
+        betas(scratch + delta_scratch_floats(head_dim)) {}
 };
 
 class Context {

@@ -167,6 +167,9 @@ class CpuBackend final : public backend::Backend {
       for (const DeltaState& state : context.states) {
         std::ranges::fill(state.rows, 0.0f);
         std::ranges::fill(state.matrix, 0.0f);
+        std::ranges::fill(state.keys, 0.0f);
+        std::ranges::fill(state.changes, 0.0f);
+        std::ranges::fill(state.log_decays, 0.0);
       }
       context.next_position = 0;
     }

@@ -1,5 +1,6 @@
 #include "backend/cpu/state.h"
 
+#include <array>
 #include <cstring>
 
 #include "backend/cpu/attention.h"
@@ -56,6 +57,13 @@ void walk(const Context& context, PositionRange range, uint64_t position_bytes, 
   }
 }
 
+// The fixed part of a layer, in the order of the layout.
+std::array<std::span<std::byte>, 5> fixed_parts(const DeltaState& state) {
+  const auto bytes = [](auto part) { return std::as_writable_bytes(part); };
+  return {bytes(state.rows), bytes(state.matrix), bytes(state.keys), bytes(state.changes),
+          bytes(state.log_decays)};
+}
+
 void check_range(const Context& context, PositionRange range, bool fits) {
   check(range.end <= context.settings.n_positions, "state of positions beyond the context");
   check(fits, "a state of another size");
@@ -67,7 +75,10 @@ backend::StateShape state_shape(const program::Program& program, const Context& 
   backend::StateShape shape =
       backend::state_shape_of(program.kvs, context.settings.k_type, context.settings.v_type);
   for (const program::State& state : program.states) {
-    shape.fixed_bytes += state.floats() * sizeof(float);
+    const uint64_t d = state.head_dim;
+    const uint64_t chunk = kDeltaChunk * (state.n_key_heads() + state.n_heads) * d;
+    shape.fixed_bytes +=
+        (state.floats() + chunk) * sizeof(float) + kDeltaChunk * state.n_heads * sizeof(double);
   }
   return shape;
 }
@@ -80,9 +91,9 @@ void export_state(const program::Program& program, const Context& context, Posit
   std::byte* fixed = to.fixed.data();
   for (const DeltaState& state : context.states) {
     if (to.fixed.empty()) break;
-    for (const std::span<float> part : {state.rows, state.matrix}) {
-      std::memcpy(fixed, part.data(), part.size_bytes());
-      fixed += part.size_bytes();
+    for (const std::span<std::byte> part : fixed_parts(state)) {
+      std::memcpy(fixed, part.data(), part.size());
+      fixed += part.size();
     }
   }
   if (to.positions.empty()) return;
@@ -106,9 +117,9 @@ void import_state(const program::Program& program, Context& context, PositionRan
   const std::byte* fixed = from.fixed.data();
   for (const DeltaState& state : context.states) {
     if (from.fixed.empty()) break;
-    for (const std::span<float> part : {state.rows, state.matrix}) {
-      std::memcpy(part.data(), fixed, part.size_bytes());
-      fixed += part.size_bytes();
+    for (const std::span<std::byte> part : fixed_parts(state)) {
+      std::memcpy(part.data(), fixed, part.size());
+      fixed += part.size();
     }
     context.next_position = static_cast<int32_t>(range.end);
   }

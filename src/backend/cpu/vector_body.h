@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/delta_body.h"
 #include "backend/cpu/vector_exp.h"
 #include "backend/cpu/vector_table.h"
 
@@ -100,28 +101,6 @@ struct VectorBody {
     });
   }
 
-  // Sixteen values of v at a time, so that `change` and `out` stay in registers.
-  static void delta_rule(const DeltaHead& head, float* s, float* out, size_t n) {
-    const L decay = L::splat(head.decay);
-    const L beta = L::splat(head.beta);
-    for_lanes(n, [&](size_t j, size_t count) {
-      L predicted = L::zero();
-      for (size_t i = 0; i < n; ++i) {
-        const L decayed = L::mul(L::load(s + i * n + j, count), decay);
-        L::store(decayed, s + i * n + j, count);
-        predicted = L::fma(decayed, L::splat(head.k[i]), predicted);
-      }
-      const L change = L::mul(L::sub(L::load(head.v + j, count), predicted), beta);
-      L sum = L::zero();
-      for (size_t i = 0; i < n; ++i) {
-        const L updated = L::fma(change, L::splat(head.k[i]), L::load(s + i * n + j, count));
-        L::store(updated, s + i * n + j, count);
-        sum = L::fma(updated, L::splat(head.q[i]), sum);
-      }
-      L::store(sum, out + j, count);
-    });
-  }
-
   static void softcap(const float* x, float cap, float* y, size_t n) {
     const L c = L::splat(cap);
     for_lanes(n, [&](size_t i, size_t count) {
@@ -190,7 +169,9 @@ struct VectorBody {
                                        .sigmoid_mul = sigmoid_mul,
                                        .unit_length = unit_length,
                                        .convolve = convolve,
-                                       .delta_rule = delta_rule,
+                                       .row_product = DeltaBody<L>::row_product,
+                                       .add_row_product = DeltaBody<L>::add_row_product,
+                                       .delta_row = DeltaBody<L>::delta_row,
                                        .softcap = softcap,
                                        .exp = exp,
                                        .rope_adjacent = rope_adjacent,

@@ -265,37 +265,6 @@ TEST(VectorOps, ConvolveWeighsRowsAndBends) {
   }
 }
 
-// Decay, prediction from the decayed state, update, reading of the updated state: in this order.
-TEST(VectorOps, DeltaRuleDecaysPredictsUpdatesAndReads) {
-  for (const size_t n : {size_t{1}, size_t{8}, size_t{16}, size_t{24}, size_t{128}}) {
-    const double unit = 1.0 / std::sqrt(static_cast<double>(n));
-    const Floats q(n, n, unit);
-    const Floats k(n, n + 1, unit);
-    const Floats v(n, n + 2, 1.0);
-    const Floats before(n * n, n + 3, 0.5);
-    // Out, then the state.
-    const std::vector<float> found = same_on_all(n + n * n, [&](const VectorOps& ops, float* to) {
-      std::copy_n(before.data(), n * n, to + n);
-      ops.delta_rule({.q = q.data(), .k = k.data(), .v = v.data(), .decay = 0.9f, .beta = 0.7f},
-                     to + n, to, n);
-    });
-    for (size_t j = 0; j < n; ++j) {
-      double predicted = 0;
-      for (size_t i = 0; i < n; ++i) {
-        predicted += static_cast<double>(0.9f) * before.at(i * n + j) * k.at(i);
-      }
-      const double change = static_cast<double>(0.7f) * (v.at(j) - predicted);
-      double read = 0;
-      for (size_t i = 0; i < n; ++i) {
-        const double updated = static_cast<double>(0.9f) * before.at(i * n + j) + change * k.at(i);
-        EXPECT_NEAR(static_cast<double>(found[n + i * n + j]), updated, 2e-6);
-        read += updated * q.at(i);
-      }
-      EXPECT_NEAR(static_cast<double>(found[j]), read, 1e-5);
-    }
-  }
-}
-
 struct RopeCase {
   size_t n_rot;
   size_t head_dim;

@@ -7,11 +7,30 @@
 
 namespace godwit::cpu {
 
-struct DeltaHead {
-  const float* q;
-  const float* k;
-  const float* v;
-  float decay;
+// y = x M: strides in floats, any sizes, y apart from x and M.
+struct RowProduct {
+  const float* x;  // [n_rows, n_inner]
+  size_t x_stride;
+  const float* m;  // [n_inner, n_cols]
+  size_t m_stride;
+  float* y;  // [n_rows, n_cols]
+  size_t y_stride;
+  size_t n_rows;
+  size_t n_inner;
+  size_t n_cols;
+  float keep;  // of y, for add_row_product
+};
+
+// One row of a chunk, the slot-th, of one head with n values.
+struct DeltaRow {
+  const float* predicted;      // [n], by the matrix before the chunk, from the row's key
+  const float* read;           // [n], from it too, by the row's query
+  const float* key_weights;    // [slot], of the changes before it
+  const float* query_weights;  // [slot + 1]
+  const float* v;              // [n]
+  size_t slot;
+  size_t n;
+  float decay;  // of the matrix before the chunk, up to this row
   float beta;
 };
 
@@ -34,9 +53,14 @@ struct VectorOps {
   // out = silu(sum over i < n_rows of taps[i] * rows[i]), one chain of fma in order of i.
   void (*convolve)(const float* const* rows, const float* const* taps, size_t n_rows, float* out,
                    size_t n);
-  // The gated delta rule for one head of n dimensions; s: [k, v]. In order of k:
-  // s *= decay; change = v - sum_k s k; then s += (beta change) k; out = sum_k s q.
-  void (*delta_rule)(const DeltaHead& head, float* s, float* out, size_t n);
+  // y[r, j] = sum over i of x[r, i] m[i, j], one chain of fma in order of i; from 0, or from
+  // keep * y[r, j].
+  void (*row_product)(const RowProduct& product);
+  void (*add_row_product)(const RowProduct& product);
+  // change = beta (v - (decay predicted + sum over i < slot of key_weights[i] changes[i]));
+  // out = decay read + sum over i <= slot of query_weights[i] changes[i]; sums are chains of fma in
+  // order of i. changes: [slot + 1, n], the last of them written here.
+  void (*delta_row)(const DeltaRow& row, float* changes, float* out);
   // y = cap * tanh(x / cap); y may be x.
   void (*softcap)(const float* x, float cap, float* y, size_t n);
   // out = exp(x), within 2e-7 relatively; 0 below -87.3, finite above 88.3. out may be x.

@@ -11,17 +11,10 @@ constexpr float kLengthEpsilon = 1e-6f;
 // log(1 + e^x) without overflow.
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
-// One stretch of the convolution's channels: q or k of a key head, or v of its value heads.
-struct Stretch {
-  size_t channel = 0;  // of the convolution
-  size_t source = 0;   // of the row in the step's buffer
-  size_t n = 0;
-};
-
 struct KeyHead {
-  Stretch q;
-  Stretch k;
-  Stretch v;
+  Channels q;
+  Channels k;
+  Channels v;
   size_t z = 0;  // of the row that holds z
 };
 
@@ -49,76 +42,115 @@ KeyHead key_head_of(const program::Recurrent& s, size_t head) {
 // before the next: its matrices then stay in the second-level cache.
 void Walker::execute(const program::Recurrent& s) {
   const Share heads = share_of(s.n_key_heads, 1, thread_, n_threads_);
-  for (size_t head = heads.begin; head < heads.end; ++head) walk_key_head(s, head);
+  const auto first = static_cast<size_t>(call_.rows.front().position.value);
+  for (size_t head = heads.begin; head < heads.end; ++head) {
+    for (size_t t = 0; t < n_rows();) {
+      const size_t slot = (first + t) % kDeltaChunk;
+      const size_t n = std::min(kDeltaChunk - slot, n_rows() - t);
+      walk_key_head(s, head, {.first = t, .slot = slot, .n = n});
+      t += n;
+    }
+    const KeyHead places = key_head_of(s, head);
+    for (const Channels& part : {places.q, places.k, places.v}) {
+      keep_last_rows(s, part);
+    }
+  }
 }
 
-void Walker::walk_key_head(const program::Recurrent& s, size_t key_head) {
+void Walker::walk_key_head(const program::Recurrent& s, size_t key_head, const ChunkRows& rows) {
   const DeltaState& state = context_.states[s.state.value];
-  const program::State& shape = call_.program.states[s.state.value];
-  const KeyHead head = key_head_of(s, key_head);
   const size_t d = s.head_dim;
   const size_t heads = s.n_heads / s.n_key_heads;
-  const float* const taps = call_.weights.vector(s.conv);
-  const float* const dt_bias = call_.weights.vector(s.dt_bias);
-  const float* const decay = call_.weights.vector(s.decay);
-  float* const q = context_.heads[thread_].data();
-  float* const k = q + d;
-  float* const v = k + d;
-
-  const auto convolve = [&](const Stretch& stretch, size_t t, float* out) {
-    std::array<const float*, kMaxTaps> rows;
-    std::array<const float*, kMaxTaps> row_taps;
-    for (size_t i = 0; i < shape.taps; ++i) {
-      // Rows before the call's first are in the state.
-      const size_t back = shape.taps - 1 - i;
-      rows[i] = back <= t ? buffer(s.qkv).row(t - back) + stretch.source
-                          : state.rows.data() + (t + i) * shape.channels + stretch.channel;
-      row_taps[i] = taps + i * shape.channels + stretch.channel;
-    }
-    call_.ops.convolve(rows.data(), row_taps.data(), shape.taps, out, stretch.n);
-  };
-
-  for (size_t t = 0; t < n_rows(); ++t) {
-    convolve(head.q, t, q);
-    convolve(head.k, t, k);
-    convolve(head.v, t, v);
-    call_.ops.unit_length(q, kLengthEpsilon, q, d);
+  const DeltaHeadArea area(context_.heads[thread_].data(), d, heads);
+  const KeyHead places = key_head_of(s, key_head);
+  for (size_t r = 0; r < rows.n; ++r) {
+    float* const k = area.keys_queries + r * d;
+    float* const q = area.keys_queries + (rows.n + r) * d;
+    convolve(s, places.k, rows.first + r, k);
+    convolve(s, places.q, rows.first + r, q);
+    convolve(s, places.v, rows.first + r, area.values + r * heads * d);
     call_.ops.unit_length(k, kLengthEpsilon, k, d);
-    const float* const ba = buffer(s.ba).row(t) + key_head * 2 * heads;
-    const float* const z = buffer(s.z.value_or(s.qkv)).row(t) + head.z;
-    for (size_t i = 0; i < heads; ++i) {
-      const size_t h = key_head * heads + i;
-      const auto a = static_cast<double>(ba[heads + i]) + static_cast<double>(dt_bias[h]);
-      const auto b = static_cast<double>(ba[i]);
-      const double g = softplus(a) * static_cast<double>(decay[h]);
+    call_.ops.unit_length(q, kLengthEpsilon, q, d);
+  }
+  const DeltaRows delta{
+      .keys_queries = area.keys_queries, .dots = area.dots, .slot = rows.slot, .n = rows.n, .d = d};
+  float* const keys = state.keys.data() + key_head * d * kDeltaChunk;
+  join_keys(call_.ops, delta, keys, area.dots);
+  for (size_t i = 0; i < heads; ++i) {
+    const size_t h = key_head * heads + i;
+    std::array<double, kDeltaChunk> log_decays;
+    read_gates(s, h, rows, log_decays, area.betas);
+    walk_delta_rows(call_.ops, delta,
+                    {.v = area.values + i * d,
+                     .v_stride = heads * d,
+                     .log_decays = log_decays.data(),
+                     .betas = area.betas},
+                    {.keys = keys,
+                     .matrix = state.matrix.data() + h * d * d,
+                     .changes = state.changes.data() + h * kDeltaChunk * d,
+                     .log_decays = state.log_decays.data() + h * kDeltaChunk},
+                    area.scratch, buffer(s.out).row(rows.first) + h * d, buffer(s.out).stride);
+    for (size_t t = rows.first; t < rows.first + rows.n; ++t) {
       float* const out = buffer(s.out).row(t) + h * d;
-      call_.ops.delta_rule({.q = q,
-                            .k = k,
-                            .v = v + i * d,
-                            .decay = static_cast<float>(std::exp(g)),
-                            .beta = static_cast<float>(1.0 / (1.0 + std::exp(-b)))},
-                           state.matrix.data() + h * d * d, out, d);
+      const float* const z = buffer(s.z.value_or(s.qkv)).row(t) + places.z + i * d;
       call_.ops.scale(out, static_cast<float>(1.0 / std::sqrt(static_cast<double>(d))), out, d);
       call_.ops.rms_norm(out, call_.weights.vector(s.norm.weight), s.norm.epsilon, out, d);
-      call_.ops.silu_mul(z + i * d, out, out, d);
+      call_.ops.silu_mul(z, out, out, d);
     }
   }
-  for (const Stretch& stretch : {head.q, head.k, head.v}) {
-    keep_last_rows(s, stretch.channel, stretch.source, stretch.n);
+  if (rows.slot + rows.n < kDeltaChunk) return;
+  // Nothing stays of a finished chunk, so that a state's bytes are a function of the tokens alone.
+  std::fill_n(keys, d * kDeltaChunk, 0.0f);
+  std::fill_n(state.changes.data() + key_head * heads * kDeltaChunk * d, heads * kDeltaChunk * d,
+              0.0f);
+  std::fill_n(state.log_decays.data() + key_head * heads * kDeltaChunk, heads * kDeltaChunk, 0.0);
+}
+
+// g and beta of a value head's rows.
+void Walker::read_gates(const program::Recurrent& s, size_t head, const ChunkRows& rows,
+                        std::span<double> log_decays, float* betas) const {
+  const size_t heads = s.n_heads / s.n_key_heads;
+  const auto dt_bias = static_cast<double>(call_.weights.vector(s.dt_bias)[head]);
+  const auto decay = static_cast<double>(call_.weights.vector(s.decay)[head]);
+  for (size_t r = 0; r < rows.n; ++r) {
+    const float* const ba =
+        buffer(s.ba).row(rows.first + r) + head / heads * 2 * heads + head % heads;
+    const auto b = static_cast<double>(ba[0]);
+    log_decays[r] = softplus(static_cast<double>(ba[heads]) + dt_bias) * decay;
+    betas[r] = static_cast<float>(1.0 / (1.0 + std::exp(-b)));
   }
+}
+
+// Some channels of row t after the convolution.
+void Walker::convolve(const program::Recurrent& s, const Channels& channels, size_t t,
+                      float* out) const {
+  const DeltaState& state = context_.states[s.state.value];
+  const program::State& shape = call_.program.states[s.state.value];
+  const float* const taps = call_.weights.vector(s.conv);
+  std::array<const float*, kMaxTaps> rows;
+  std::array<const float*, kMaxTaps> row_taps;
+  for (size_t i = 0; i < shape.taps; ++i) {
+    // Rows before the call's first are in the state.
+    const size_t back = shape.taps - 1 - i;
+    rows[i] = back <= t ? buffer(s.qkv).row(t - back) + channels.source
+                        : state.rows.data() + (t + i) * shape.channels + channels.channel;
+    row_taps[i] = taps + i * shape.channels + channels.channel;
+  }
+  call_.ops.convolve(rows.data(), row_taps.data(), shape.taps, out, channels.n);
 }
 
 // Moves the last taps - 1 raw rows of some channels into the state, oldest first.
-void Walker::keep_last_rows(const program::Recurrent& s, size_t channel, size_t source, size_t n) {
+void Walker::keep_last_rows(const program::Recurrent& s, const Channels& channels) {
   const DeltaState& state = context_.states[s.state.value];
   const program::State& shape = call_.program.states[s.state.value];
   const size_t kept = shape.taps - 1;
   for (size_t i = 0; i < kept; ++i) {
     // Row i of the new state is row i + n_rows() of the old one followed by the call's.
     const size_t from = i + n_rows();
-    const float* const row = from < kept ? state.rows.data() + from * shape.channels + channel
-                                         : buffer(s.qkv).row(from - kept) + source;
-    std::copy_n(row, n, state.rows.data() + i * shape.channels + channel);
+    const float* const row = from < kept
+                                 ? state.rows.data() + from * shape.channels + channels.channel
+                                 : buffer(s.qkv).row(from - kept) + channels.source;
+    std::copy_n(row, channels.n, state.rows.data() + i * shape.channels + channels.channel);
   }
 }
 

@@ -54,6 +54,13 @@ struct MatrixPart {
   const std::byte* mapped = nullptr;  // the same in file layout
 };
 
+// Some of a convolution's channels: q or k of a key head, or v of its value heads.
+struct Channels {
+  size_t channel = 0;  // of the convolution
+  size_t source = 0;   // of the row in the step's buffer
+  size_t n = 0;
+};
+
 class Walker {
  public:
   Walker(const Call& call, size_t thread)
@@ -146,8 +153,17 @@ class Walker {
   void multiply_by_gates(const program::Attend& s);
 
   void execute(const program::Recurrent& s);
-  void walk_key_head(const program::Recurrent& s, size_t key_head);
-  void keep_last_rows(const program::Recurrent& s, size_t channel, size_t source, size_t n);
+  // Rows [first, first + n) of the call, which lie in one chunk (delta_chunk.h) from `slot` on.
+  struct ChunkRows {
+    size_t first = 0;
+    size_t slot = 0;
+    size_t n = 0;
+  };
+  void walk_key_head(const program::Recurrent& s, size_t key_head, const ChunkRows& rows);
+  void read_gates(const program::Recurrent& s, size_t head, const ChunkRows& rows,
+                  std::span<double> log_decays, float* betas) const;
+  void convolve(const program::Recurrent& s, const Channels& channels, size_t t, float* out) const;
+  void keep_last_rows(const program::Recurrent& s, const Channels& channels);
 
   void execute(const program::Route& s);
   void choose_experts(const program::Route& s, size_t t);
