@@ -7,6 +7,7 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/persistent/executor.h"
+#include "backend/cuda/prefill.h"
 #include "backend/cuda/state.h"
 #include "backend/cuda/stepwise.h"
 #include "backend/cuda/weights.h"
@@ -45,12 +46,14 @@ class CudaBackend final : public backend::Backend {
   std::string_view name() const override { return "cuda"; }
 
   std::string describe() const override {
-    return fmt::format("cuda, {}, {} SMs, sm_{}, executor={}", device_.name,
-                       device_.n_multiprocessors, device_.capability(), executor_text());
+    return fmt::format("cuda, {}, {} SMs, sm_{}, executor={}, prefill={}", device_.name,
+                       device_.n_multiprocessors, device_.capability(), executor_text(),
+                       product_ != nullptr ? "cuBLASLt"
+                                           : fmt::format("row by row ({})", no_product_));
   }
 
   Status supports(const program::Step& step) const override {
-    return stepwise_supports(step.operation);
+    return stepwise_supports(step.operation, device_.max_shared_bytes);
   }
 
   Result<backend::MemoryNeed> memory_need(const Program& program,
@@ -84,6 +87,7 @@ class CudaBackend final : public backend::Backend {
                          .capture = settings_.capture,
                          .n_multiprocessors = device_.n_multiprocessors,
                          .max_shared_bytes = device_.max_shared_bytes});
+    open_prefill();
     return choose_executor();
   }
 
@@ -160,6 +164,18 @@ class CudaBackend final : public backend::Backend {
     return reason_.empty() ? "stepwise" : fmt::format("stepwise ({})", reason_);
   }
 
+  void open_prefill() {
+    Result<std::unique_ptr<MatrixProduct>> product = MatrixProduct::open();
+    if (!product) {
+      no_product_ = product.error().message;
+      log::warn(fmt::format("cuda: prompts run row by row: {}", no_product_));
+      return;
+    }
+    product_ = std::move(*product);
+    prefill_ = std::make_unique<Prefill>(*program_, weights_, *stepwise_, *product_,
+                                         Queue{.stream = stream_.get()});
+  }
+
   // Persistent where it can be, or as asked.
   Status choose_executor() {
     if (settings_.executor == ExecutorChoice::kStepwise) {
@@ -214,19 +230,31 @@ class CudaBackend final : public backend::Backend {
                      "sending rows");
   }
 
+  // Whole chunks, which begin at multiples of their length, are computed as one; what is left of a
+  // prompt, drafts and single tokens row by row, to the same bits however they are grouped.
+  bool is_chunk(const Context& context, std::span<const Row> rows) const {
+    const size_t chunk = context.settings.max_rows;
+    return prefill_ != nullptr && chunk >= kMinChunkRows && rows.size() == chunk &&
+           static_cast<size_t>(rows.front().position.value) % chunk == 0;
+  }
+
   Status run_stepwise(Context& context, std::span<const Row> rows, program::StepRange steps) {
     if (rows.size() == 1) return stepwise_->run(context, context.stepwise.get(), rows[0], steps);
+    const auto end_of = [](const Row& row) { return static_cast<uint64_t>(row.position.value) + 1; };
+    if (is_chunk(context, rows)) return prefill_->run(context, end_of(rows.back()), steps);
     size_t logit_first = 0;
     for (size_t first = 0; first < rows.size(); first += kGroupRows) {
       const auto part = rows.subspan(first, std::min(kGroupRows, rows.size() - first));
       const auto n = static_cast<size_t>(
           std::ranges::count_if(part, [](const Row& row) { return row.wants_logits; }));
-      if (Status s = stepwise_->run_group(
-              context,
-              {.first = first, .rows = part, .logit_first = logit_first, .n_logits = n}, steps);
-          !s) {
-        return s;
-      }
+      const Status s = stepwise_->run_group(context,
+                                            {.first = first,
+                                             .n_rows = part.size(),
+                                             .logit_first = logit_first,
+                                             .n_logits = n,
+                                             .n_positions = end_of(part.back())},
+                                            steps);
+      if (!s) return s;
       logit_first += n;
     }
     return {};
@@ -278,6 +306,9 @@ class CudaBackend final : public backend::Backend {
   const Program* program_ = nullptr;
   DeviceWeights weights_;
   std::unique_ptr<StepwiseExecutor> stepwise_;
+  std::unique_ptr<MatrixProduct> product_;      // nullptr: no cuBLASLt
+  std::string no_product_;                      // why
+  std::unique_ptr<Prefill> prefill_;
   std::unique_ptr<DecodeExecutor> persistent_;  // nullptr: everything runs stepwise
   std::string reason_;                          // why
   std::map<uint32_t, std::unique_ptr<Context>> contexts_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/cuda/kv_layout.h"
+#include "base/host_device.h"
 #include "base/tensor_type.h"
 
 namespace godwit::cuda {
@@ -16,12 +17,12 @@ namespace godwit::cuda {
 // that kernels load 16 bytes without asking.
 inline constexpr uint64_t kColumnStep = 32;
 
-[[nodiscard]] constexpr uint64_t padded(uint64_t cols) {
+[[nodiscard]] GODWIT_HOST_DEVICE constexpr uint64_t padded(uint64_t cols) {
   return (cols + kColumnStep - 1) / kColumnStep * kColumnStep;
 }
 
 // Rows that the stepwise executor runs at once.
-inline constexpr size_t kGroupRows = 8;
+inline constexpr size_t kGroupRows = 4;
 // Attention splits at absolute multiples of so many positions.
 inline constexpr uint64_t kSplitPositions = 256;
 
@@ -47,7 +48,7 @@ struct BufferView {
   uint64_t width = 0;
   uint64_t stride = 0;
 
-  [[nodiscard]] float* row(size_t i) const { return data + i * stride; }
+  [[nodiscard]] GODWIT_HOST_DEVICE float* row(size_t i) const { return data + i * stride; }
 };
 
 struct KvCache {
