@@ -8,6 +8,7 @@
 
 #include "apps/command.h"
 #include "backend/cpu/kernel_table.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/registry.h"
 #include "engine/memory_plan.h"
 #include "os/bandwidth.h"
@@ -20,9 +21,6 @@ namespace godwit::apps {
 namespace {
 
 using nlohmann::json;
-
-// Becomes a list of devices with the backend that would use them.
-constexpr const char* kNoCuda = "built without CUDA backend";
 
 struct DevicesOptions {
   bool as_json = false;
@@ -61,6 +59,37 @@ std::string cpu_line(size_t n_threads, uint64_t total, uint64_t available) {
                      engine::format_bytes(total), engine::format_bytes(available));
 }
 
+std::string card_line(const cuda::Card& card) {
+  return fmt::format("{}, sm_{}, {} SMs ({}, {} free){}{}", card.name, card.capability,
+                     card.n_multiprocessors, engine::format_bytes(card.memory_bytes),
+                     engine::format_bytes(card.free_bytes), card.note.empty() ? "" : "; ",
+                     card.note);
+}
+
+// One line for each card, or one that says why there is none.
+std::vector<std::string> cuda_lines() {
+  const Result<std::vector<cuda::Card>> cards = cuda::cards();
+  if (!cards) return {cards.error().message};
+  std::vector<std::string> lines;
+  for (const cuda::Card& card : *cards) lines.push_back("cuda: " + card_line(card));
+  return lines;
+}
+
+json cuda_json() {
+  json devices = json::array();
+  if (const Result<std::vector<cuda::Card>> cards = cuda::cards(); cards) {
+    for (const cuda::Card& card : *cards) {
+      devices.push_back({{"name", card.name},
+                         {"capability", card.capability},
+                         {"multiprocessors", card.n_multiprocessors},
+                         {"memory_bytes", card.memory_bytes},
+                         {"free_bytes", card.free_bytes},
+                         {"note", card.note}});
+    }
+  }
+  return {{"built", cuda::built()}, {"devices", devices}};
+}
+
 void print_text(const DeviceFacts& facts) {
   const MachineFacts& m = facts.machine;
   std::printf("%s\n", cpu_line(facts.n_threads, m.memory_bytes, facts.available_bytes).c_str());
@@ -85,7 +114,7 @@ void print_text(const DeviceFacts& facts) {
     std::printf("    %-6s %s\n", std::string(tensor_type_name(kernel->type)).c_str(),
                 std::string(kernel->name).c_str());
   }
-  std::printf("cuda: %s\n", kNoCuda);
+  for (const std::string& line : cuda_lines()) std::printf("%s\n", line.c_str());
 }
 
 void print_json(const DeviceFacts& facts) {
@@ -117,7 +146,7 @@ void print_json(const DeviceFacts& facts) {
         {"memory_bytes", m.memory_bytes},
         {"available_bytes", facts.available_bytes},
         {"bandwidth_gbps", facts.bandwidth_gbps > 0 ? json(facts.bandwidth_gbps) : json(nullptr)}}},
-      {"cuda", {{"built", false}, {"devices", json::array()}}},
+      {"cuda", cuda_json()},
       {"backends", backend::backend_names()}};
   std::printf("%s\n", out.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
@@ -136,7 +165,8 @@ Status devices(const DevicesOptions& options) {
 void list_devices() {
   const std::string line =
       cpu_line(available_cores(), machine_facts().memory_bytes, available_memory_bytes());
-  std::printf("Available devices:\n  %s\n  cuda: %s\n", line.c_str(), kNoCuda);
+  std::printf("Available devices:\n  %s\n", line.c_str());
+  for (const std::string& cuda : cuda_lines()) std::printf("  %s\n", cuda.c_str());
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ class Json(Scripting):
         self.assertGreater(cpu["bandwidth_gbps"], 0)
         self.assertIn("Q4_K", cpu["kernels"])
         self.assertIn("cpu", out["backends"])
-        self.assertEqual(out["cuda"], {"built": False, "devices": []})
+        self.assertEqual(set(out["cuda"]), {"built", "devices"})
+        self.assertTrue(out["cuda"]["built"] or not out["cuda"]["devices"])
         lower = json.loads(self.succeed("devices", "--json", "--no-bandwidth",
                                         env={"GODWIT_ISA": "generic"}).out)["cpu"]
         self.assertEqual(lower["isa"], "generic")
@@ -109,7 +110,7 @@ class Devices(Scripting):
         text = self.succeed("devices").text
         self.assertRegex(text, r"^cpu: .* threads \(.* free\)\n")
         self.assertRegex(text, r"bandwidth +\d+\.\d GB/s")
-        self.assertIn("cuda: built without CUDA backend", text)
+        self.assertIn("\ncuda: ", text)
 
     def test_list_devices_needs_nothing_else(self):
         for command in ("run", "chat", "bench", "perplexity", "info"):

@@ -5,7 +5,7 @@ namespace godwit::cuda {
 
 Result<std::vector<Card>> cards() {
   const int n = n_devices();
-  if (n == 0) return fail("no card was found");
+  if (n == 0) return fail("cuda: no card was found");
   std::vector<Card> out;
   for (int i = 0; i < n; ++i) {
     const Result<DeviceFacts> facts = device_facts(i);

@@ -44,8 +44,8 @@ void place_buffers(const Program& program, Arena& arena, Context& context) {
         i == program.logits.value ? context.settings.max_logit_rows : context.settings.max_rows;
     // Logits go to the host in one piece.
     const uint64_t stride = i == program.logits.value ? width : padded(width);
-    context.buffers.push_back({.data = arena.take<float>(rows * stride), .width = width,
-                               .stride = stride});
+    context.buffers.push_back(
+        {.data = arena.take<float>(rows * stride), .width = width, .stride = stride});
   }
 }
 
@@ -56,12 +56,12 @@ void place_scratch(const Program& program, Arena& arena, Context& context) {
   scratch.n_splits = (settings.n_positions + kSplitPositions - 1) / kSplitPositions;
   uint64_t values = 0;
   uint64_t heads = 0;
-  for (const program::Step& step : program.main) {
+  program::for_each_step(program, [&](const program::Step& step) {
     const auto* attend = std::get_if<program::Attend>(&step.operation);
-    if (attend == nullptr) continue;
+    if (attend == nullptr) return;
     values = std::max(values, uint64_t{attend->n_heads} * attend->head_dim);
     heads = std::max(heads, uint64_t{attend->n_heads});
-  }
+  });
   const uint64_t areas = kGroupRows * scratch.n_splits;
   scratch.split_values = arena.take<float>(areas * values);
   scratch.split_sums = arena.take<float2>(areas * heads);

@@ -35,9 +35,9 @@ class Context {
   uint32_t* logit_rows = nullptr;   // device, [max_logit_rows]: which rows want logits
   RowInput* host_inputs = nullptr;  // pinned, the same
   uint32_t* host_logit_rows = nullptr;
-  float* host_logits = nullptr;              // pinned, [max_logit_rows, n_vocab]
-  std::unique_ptr<ExecutorState> stepwise;   // what the stepwise executor keeps here
-  std::unique_ptr<ExecutorState> persistent; // what the persistent one does
+  float* host_logits = nullptr;               // pinned, [max_logit_rows, n_vocab]
+  std::unique_ptr<ExecutorState> stepwise;    // what the stepwise executor keeps here
+  std::unique_ptr<ExecutorState> persistent;  // what the persistent one does
   bool runs_persistent = false;
 
   // Of the last run.

@@ -46,10 +46,10 @@ class CudaBackend final : public backend::Backend {
   std::string_view name() const override { return "cuda"; }
 
   std::string describe() const override {
-    return fmt::format("cuda, {}, {} SMs, sm_{}, executor={}, prefill={}", device_.name,
-                       device_.n_multiprocessors, device_.capability(), executor_text(),
-                       product_ != nullptr ? "cuBLASLt"
-                                           : fmt::format("row by row ({})", no_product_));
+    return fmt::format(
+        "cuda, {}, {} SMs, sm_{}, executor={}, prefill={}", device_.name, device_.n_multiprocessors,
+        device_.capability(), executor_text(),
+        product_ != nullptr ? "cuBLASLt" : fmt::format("row by row ({})", no_product_));
   }
 
   Status supports(const program::Step& step) const override {
@@ -109,30 +109,35 @@ class CudaBackend final : public backend::Backend {
   Status run(ContextId id, std::span<const Row> rows, program::StepRange steps) override {
     Context& context = find(id);
     check_rows(context, rows);
-    require(send_inputs(context, rows));
-    const bool whole = rows.size() == 1 && context.runs_persistent && persistent_->runs(steps);
-    require(whole ? persistent_->run(context, context.persistent.get(), rows[0], steps)
-                  : run_stepwise(context, rows, steps));
-    require(fetch_logits(context));
-    require(status_of(cudaStreamSynchronize(stream_.get()), "running steps"));
-    if (whole) require(persistent_->after_run(context, context.persistent.get()));
-    return {};
+    if (Status s = send_inputs(context, rows); !s) return s;
+    const bool persistent = rows.size() == 1 && context.runs_persistent && persistent_->runs(steps);
+    const Status ran = persistent
+                           ? persistent_->run(context, context.persistent.get(), rows[0], steps)
+                           : run_stepwise(context, rows, steps);
+    if (!ran) return ran;
+    if (Status s = fetch_logits(context); !s) return s;
+    if (Status s = wait("running steps"); !s) return s;
+    return persistent ? persistent_->after_run(context, context.persistent.get()) : Status{};
   }
 
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
     const BufferView& view = find(id).buffers[buffer.value];
-    require(status_of(cudaMemcpy2D(out.data(), view.width * sizeof(float), view.data,
-                                   view.stride * sizeof(float), view.width * sizeof(float),
-                                   out.size() / view.width, cudaMemcpyDeviceToHost),
-                      "reading a buffer"));
+    require(
+        status_of(cudaMemcpy2DAsync(out.data(), view.width * sizeof(float), view.data,
+                                    view.stride * sizeof(float), view.width * sizeof(float),
+                                    out.size() / view.width, cudaMemcpyDeviceToHost, stream_.get()),
+                  "reading a buffer"));
+    require(wait("reading a buffer"));
   }
 
   void write(ContextId id, BufferId buffer, std::span<const float> in) override {
     const BufferView& view = find(id).buffers[buffer.value];
-    require(status_of(cudaMemcpy2D(view.data, view.stride * sizeof(float), in.data(),
-                                   view.width * sizeof(float), view.width * sizeof(float),
-                                   in.size() / view.width, cudaMemcpyHostToDevice),
-                      "writing a buffer"));
+    require(
+        status_of(cudaMemcpy2DAsync(view.data, view.stride * sizeof(float), in.data(),
+                                    view.width * sizeof(float), view.width * sizeof(float),
+                                    in.size() / view.width, cudaMemcpyHostToDevice, stream_.get()),
+                  "writing a buffer"));
+    require(wait("writing a buffer"));
   }
 
   std::span<const float> logits(ContextId id) const override {
@@ -162,6 +167,10 @@ class CudaBackend final : public backend::Backend {
   std::string executor_text() const {
     if (persistent_ != nullptr) return std::string(persistent_->name());
     return reason_.empty() ? "stepwise" : fmt::format("stepwise ({})", reason_);
+  }
+
+  Status wait(std::string_view what) const {
+    return status_of(cudaStreamSynchronize(stream_.get()), what);
   }
 
   void open_prefill() {
@@ -240,7 +249,9 @@ class CudaBackend final : public backend::Backend {
 
   Status run_stepwise(Context& context, std::span<const Row> rows, program::StepRange steps) {
     if (rows.size() == 1) return stepwise_->run(context, context.stepwise.get(), rows[0], steps);
-    const auto end_of = [](const Row& row) { return static_cast<uint64_t>(row.position.value) + 1; };
+    const auto end_of = [](const Row& row) {
+      return static_cast<uint64_t>(row.position.value) + 1;
+    };
     if (is_chunk(context, rows)) return prefill_->run(context, end_of(rows.back()), steps);
     size_t logit_first = 0;
     for (size_t first = 0; first < rows.size(); first += kGroupRows) {
@@ -306,8 +317,8 @@ class CudaBackend final : public backend::Backend {
   const Program* program_ = nullptr;
   DeviceWeights weights_;
   std::unique_ptr<StepwiseExecutor> stepwise_;
-  std::unique_ptr<MatrixProduct> product_;      // nullptr: no cuBLASLt
-  std::string no_product_;                      // why
+  std::unique_ptr<MatrixProduct> product_;  // nullptr: no cuBLASLt
+  std::string no_product_;                  // why
   std::unique_ptr<Prefill> prefill_;
   std::unique_ptr<DecodeExecutor> persistent_;  // nullptr: everything runs stepwise
   std::string reason_;                          // why

@@ -82,6 +82,8 @@ Result<DeviceMemory> DeviceMemory::zeroed(uint64_t bytes, std::string_view what)
   Result<DeviceMemory> memory = allocate(bytes, what);
   if (!memory) return memory;
   if (Status s = status_of(cudaMemset(memory->data(), 0, bytes), what); !s) return fail(s.error());
+  // Streams of our own do not wait for the default stream.
+  if (Status s = status_of(cudaDeviceSynchronize(), what); !s) return fail(s.error());
   return memory;
 }
 

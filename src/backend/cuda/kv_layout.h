@@ -85,8 +85,8 @@ struct KvLayout {
 [[nodiscard]] constexpr KvLayout kv_layout(const program::Kv& kv, TensorType k_type,
                                            TensorType v_type, uint64_t n_positions) {
   const bool halves = k_type == v_type && k_type != TensorType::kF32;
-  return {.order = halves && kv.head_dim % 32 == 0 ? KvLayout::Order::kOperand
-                                                   : KvLayout::Order::kPlain,
+  return {.order =
+              halves && kv.head_dim % 32 == 0 ? KvLayout::Order::kOperand : KvLayout::Order::kPlain,
           .n_kv_heads = kv.n_kv_heads,
           .head_dim = kv.head_dim,
           .k_bytes = k_type == TensorType::kF32 ? 4u : 2u,

@@ -113,10 +113,10 @@ class CublasLt final : public MatrixProduct {
     const Plan& p = **plan;
     const float one = 1.0f;
     const float beta = args.into == Into::kAdd ? 1.0f : 0.0f;
-    return status_of_blas(
-        f_.matmul(handle_, p.desc, &one, args.weight.data, p.w, args.x, p.x, &beta, args.y.data,
-                  p.y, args.y.data, p.y, &p.algorithm, workspace_.data(), workspace_.size(), stream),
-        "a product");
+    return status_of_blas(f_.matmul(handle_, p.desc, &one, args.weight.data, p.w, args.x, p.x,
+                                    &beta, args.y.data, p.y, args.y.data, p.y, &p.algorithm,
+                                    workspace_.data(), workspace_.size(), stream),
+                          "a product");
   }
 
  private:

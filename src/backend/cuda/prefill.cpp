@@ -79,6 +79,9 @@ class Chunk {
     StepwiseExecutor::Group group{.n_rows = n_rows_, .n_positions = n_positions_};
     const AttendArgs all = attend_args(s, weights_, context_, group);
     if (Status status = status_of(enqueue_append(queue_, all), "append"); !status) return status;
+    if (can_attend_chunk(all.kv.layout)) {
+      return status_of(enqueue_attend_chunk(queue_, all), "attend");
+    }
     for (group.first = 0; group.first < n_rows_; group.first += kGroupRows) {
       group.n_rows = std::min(kGroupRows, n_rows_ - group.first);
       group.n_positions = n_positions_ - n_rows_ + group.first + group.n_rows;
@@ -134,13 +137,11 @@ class Chunk {
     split.row_scales = scratch.row_scales;
     split.out = scratch.turned_q;  // free outside Attend
     split.stride = scratch.widest;
+    split.n_columns = padded(x.width);
     split.n_rows = n_rows_;
     if (Status s = status_of(enqueue_split(queue_, split), "splitting activations"); !s) return s;
-    MatrixProduct::Args args{.weight = weight,
-                             .x = scratch.high,
-                             .x_stride = scratch.widest,
-                             .n_rows = n_rows_,
-                             .y = y};
+    MatrixProduct::Args args{
+        .weight = weight, .x = scratch.high, .x_stride = scratch.widest, .n_rows = n_rows_, .y = y};
     if (weight.type == TensorType::kF32) {
       args.x = scratch.turned_q;
       return product_.multiply(args, queue_.stream);
@@ -165,25 +166,26 @@ Status Prefill::run(Context& context, uint64_t n_positions, program::StepRange s
   // The library's kernels know nothing of programmatic launch: plain order throughout.
   const Queue queue{.stream = queue_.stream, .overlap = Overlap::kNone};
   Chunk chunk(weights_, product_, queue, context, n_positions);
-  const StepwiseExecutor::Group all{.n_rows = context.n_rows,
-                                    .n_logits = context.n_logit_rows,
-                                    .n_positions = n_positions};
+  const StepwiseExecutor::Group all{
+      .n_rows = context.n_rows, .n_logits = context.n_logit_rows, .n_positions = n_positions};
+  const std::vector<program::Step>& list = program_.steps(steps.list);
   for (size_t i = steps.begin; i < steps.end; ++i) {
     // Embedding and output are the same for any number of rows.
-    const auto same = [&] { return stepwise_.run_group(context, all, {i, i + 1}); };
-    const Status s = std::visit(
-        program::Overloaded{[&](const program::NormProject& o) { return chunk.run(o); },
-                            [&](const program::ProjectAdd& o) { return chunk.run(o); },
-                            [&](const program::GatedUp& o) { return chunk.run(o); },
-                            [&](const program::Attend& o) { return chunk.run(o); },
-                            [&](const program::Embed&) { return same(); },
-                            [&](const program::Output&) { return same(); },
-                            [&](const program::Recurrent&) { return same(); },
-                            [&](const program::Route&) { return same(); },
-                            [&](const program::ExpertGatedUp&) { return same(); },
-                            [&](const program::ExpertDownAdd&) { return same(); }},
-        program_.main[i].operation);
-    if (!s) return fail(Error(s.error()).with(program_.main[i].label));
+    const auto same = [&] { return stepwise_.run_group(context, all, {i, i + 1, steps.list}); };
+    const Status s =
+        std::visit(program::Overloaded{[&](const program::NormProject& o) { return chunk.run(o); },
+                                       [&](const program::ProjectAdd& o) { return chunk.run(o); },
+                                       [&](const program::GatedUp& o) { return chunk.run(o); },
+                                       [&](const program::Attend& o) { return chunk.run(o); },
+                                       [&](const program::Embed&) { return same(); },
+                                       [&](const program::Norm&) { return same(); },
+                                       [&](const program::Output&) { return same(); },
+                                       [&](const program::Recurrent&) { return same(); },
+                                       [&](const program::Route&) { return same(); },
+                                       [&](const program::ExpertGatedUp&) { return same(); },
+                                       [&](const program::ExpertDownAdd&) { return same(); }},
+                   list[i].operation);
+    if (!s) return fail(Error(s.error()).with(list[i].label));
   }
   return {};
 }

@@ -28,9 +28,8 @@ Result<CudaSettings> settings_from_environment() {
   using std::pair;
   using std::string_view;
   CudaSettings settings;
-  const std::array executors = {
-      pair{string_view("stepwise"), ExecutorChoice::kStepwise},
-      pair{string_view("persistent"), ExecutorChoice::kPersistent}};
+  const std::array executors = {pair{string_view("stepwise"), ExecutorChoice::kStepwise},
+                                pair{string_view("persistent"), ExecutorChoice::kPersistent}};
   const std::array overlaps = {pair{string_view("none"), Overlap::kNone},
                                pair{string_view("programmatic"), Overlap::kProgrammatic}};
   const std::array captures = {pair{string_view("none"), Capture::kNone},

@@ -28,12 +28,9 @@ Status walk(const Context& context, backend::PositionRange range, uint64_t posit
     std::byte* rows = area->data();
     for (const KvCache& kv : context.kvs) {
       const KvLayout& layout = kv.layout;
-      const cudaError_t error = enqueue_state(stream, {.kv = kv,
-                                                       .rows = rows,
-                                                       .row_bytes = position_bytes,
-                                                       .begin = at,
-                                                       .n = n,
-                                                       .way = way});
+      const cudaError_t error = enqueue_state(
+          stream,
+          {.kv = kv, .rows = rows, .row_bytes = position_bytes, .begin = at, .n = n, .way = way});
       if (Status s = status_of(error, "moving a context's state"); !s) return s;
       rows += uint64_t{layout.n_kv_heads} * layout.head_dim * (layout.k_bytes + layout.v_bytes);
     }
@@ -64,8 +61,8 @@ Status export_state(const program::Program& program, const Context& context,
               });
 }
 
-Status import_state(const program::Program& program, Context& context,
-                    backend::PositionRange range, backend::StateSource from, cudaStream_t stream) {
+Status import_state(const program::Program& program, Context& context, backend::PositionRange range,
+                    backend::StateSource from, cudaStream_t stream) {
   if (from.positions.empty()) return {};
   return walk(context, range, state_shape(program, context).position_bytes, StateWay::kIn, stream,
               [&](std::byte* area, uint64_t offset, uint64_t n) {

@@ -16,6 +16,7 @@ constexpr uint32_t kMaxHeadDim = 256;
 
 // What makes one captured graph differ from another.
 struct GraphKey {
+  program::StepList list = program::StepList::kMain;
   size_t begin = 0;
   size_t end = 0;
   size_t n_logits = 0;
@@ -83,6 +84,26 @@ class Launcher {
                                            .scale = s.scale,
                                            .out = buffer(s.out),
                                            .n_rows = n_rows()});
+  }
+
+  cudaError_t execute(const program::Norm& s) const {
+    BufferView out = buffer(s.out);
+    for (const program::Norm::Part& part : s.parts) {
+      SplitArgs args;
+      args.x = buffer(part.in);
+      args.norm = weights_.vector(part.norm.weight);
+      args.epsilon = part.norm.epsilon;
+      args.type = TensorType::kF32;
+      args.out = out.data;
+      args.stride = out.stride;
+      args.n_columns = args.x.width;
+      args.n_rows = n_rows();
+      if (const cudaError_t error = enqueue_split(settings_.queue, args); error != cudaSuccess) {
+        return error;
+      }
+      out.data += args.x.width;
+    }
+    return cudaSuccess;
   }
 
   // Neighbouring projections of one type share a launch.
@@ -214,6 +235,7 @@ Status stepwise_supports(const Operation& operation, int max_shared_bytes) {
   return std::visit(
       program::Overloaded{
           [](const program::Embed&) -> Answer { return {}; },
+          [](const program::Norm&) -> Answer { return {}; },
           [&](const program::NormProject& s) -> Answer {
             for (const program::Projection& p : s.projections) {
               if (Status status = fits(p.weight, max_shared_bytes); !status) return status;
@@ -302,7 +324,7 @@ Status StepwiseExecutor::run_group(Context& context, const Group& group,
                                    program::StepRange steps) const {
   Launcher launcher(weights_, settings_, context, group);
   for (size_t i = steps.begin; i < steps.end; ++i) {
-    const program::Step& step = program_.main[i];
+    const program::Step& step = program_.steps(steps.list)[i];
     if (Status s = status_of(launcher.step(step), step.label); !s) return s;
   }
   return {};
@@ -310,7 +332,8 @@ Status StepwiseExecutor::run_group(Context& context, const Group& group,
 
 Status StepwiseExecutor::run_graph(Context& context, ExecutorState& state, const Group& group,
                                    program::StepRange steps) const {
-  const GraphKey key{.begin = steps.begin,
+  const GraphKey key{.list = steps.list,
+                     .begin = steps.begin,
                      .end = steps.end,
                      .n_logits = group.n_logits,
                      .n_positions = group.n_positions};

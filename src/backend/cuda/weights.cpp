@@ -47,10 +47,10 @@ Status place_rows(const PlaceRows& args) {
       !s) {
     return s;
   }
-  return status_of(cudaMemcpy2DAsync(to, args.to.stride * 4, args.decode_area, args.to.cols * 4,
-                                     args.to.cols * 4, args.n_rows, cudaMemcpyDeviceToDevice,
-                                     args.stream),
-                   "placing weights");
+  return status_of(
+      cudaMemcpy2DAsync(to, args.to.stride * 4, args.decode_area, args.to.cols * 4,
+                        args.to.cols * 4, args.n_rows, cudaMemcpyDeviceToDevice, args.stream),
+      "placing weights");
 }
 
 uint64_t stored_bytes(const program::Weight& weight) {
@@ -83,8 +83,7 @@ Result<DeviceWeights> DeviceWeights::upload(const program::Program& program,
   out.memory_ = std::move(*memory);
   Result<DeviceMemory> file = DeviceMemory::allocate(kPieceBytes, "the upload's staging area");
   if (!file) return fail(std::move(file).error());
-  Result<DeviceMemory> decoded =
-      DeviceMemory::allocate(kDecodedBytes, "the upload's staging area");
+  Result<DeviceMemory> decoded = DeviceMemory::allocate(kDecodedBytes, "the upload's staging area");
   if (!decoded) return fail(std::move(decoded).error());
 
   std::byte* at = out.memory_.data();

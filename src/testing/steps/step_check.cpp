@@ -80,8 +80,8 @@ class Checker {
     if (const auto* attend = std::get_if<program::Attend>(&step.operation)) {
       note_values(*attend, inputs[2]);
     }
-    for (const Status& ran : {oracle_.run(oracle_context_, rows, one),
-                              subject_.run(subject_context_, rows, one)}) {
+    for (const Status& ran :
+         {oracle_.run(oracle_context_, rows, one), subject_.run(subject_context_, rows, one)}) {
       if (!ran) return fail(Error(ran.error()).with(step.label));
     }
 

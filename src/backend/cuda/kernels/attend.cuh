@@ -142,9 +142,9 @@ __global__ void __launch_bounds__(kAttendWarps * 32)
 
   const uint64_t tile = split * kAttendWarps + warp;
   const uint64_t tile_begin = tile * kTilePositions;
-  const auto* const k = reinterpret_cast<const uint4*>(
-                            args.kv.data + heads.kv * args.kv.layout.head_bytes()) +
-                        tile * (D * kTilePositions * 2 / 8) + lane;
+  const auto* const k =
+      reinterpret_cast<const uint4*>(args.kv.data + heads.kv * args.kv.layout.head_bytes()) +
+      tile * (D * kTilePositions * 2 / 8) + lane;
   const uint4* const v = k + D * kTilePositions / 8;
   const bool seen = tile_begin < sight.end && tile_begin + kTilePositions > sight.begin;
 
@@ -328,8 +328,7 @@ __global__ void __launch_bounds__(kMergeWarps * 32)
   const uint64_t first = sight.first_split();
   const auto n = static_cast<uint32_t>(sight.n_splits());
   const float2* const sums = args.scratch.split_sums + split_slot(args, t, head, first);
-  const float* const values =
-      args.scratch.split_values + split_slot(args, t, head, first) * dim;
+  const float* const values = args.scratch.split_values + split_slot(args, t, head, first) * dim;
 
   float highest = -FLT_MAX;
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) highest = fmaxf(highest, sums[i].x);

@@ -17,9 +17,8 @@ template <class... Params, class... Args>
 cudaError_t enqueue(const Queue& queue, const Shape& shape, void (*kernel)(Params...),
                     const Args&... args) {
   if (shape.shared_bytes > size_t{48} << 10) {
-    const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shape.shared_bytes));
+    const cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes));
     if (error != cudaSuccess) return error;
   }
   cudaLaunchAttribute attribute{};

@@ -53,10 +53,10 @@ inline constexpr uint32_t kMaxProducts = 4;
 
 // n_rows <= kGroupRows rows of activations, normed on the way in, times matrices of one type.
 struct MatVecArgs {
-  BufferView x;                       // from the first row of the launch
-  const uint32_t* picked = nullptr;   // rows of x to take, [n_rows]; none: 0, 1, ...
+  BufferView x;                      // from the first row of the launch
+  const uint32_t* picked = nullptr;  // rows of x to take, [n_rows]; none: 0, 1, ...
   uint32_t n_rows = 1;
-  const float* norm = nullptr;        // RMS norm's weights [cols], or none
+  const float* norm = nullptr;  // RMS norm's weights [cols], or none
   float epsilon = 0.0f;
   Product products[kMaxProducts] = {};
   uint32_t n_products = 1;
@@ -110,7 +110,7 @@ struct AttendArgs {
   const float* k_norm = nullptr;
   uint32_t k_norm_span = 0;
   float k_epsilon = 0.0f;
-  double position_beta = 0.0;  // program::PositionScale
+  double position_beta = 0.0;    // program::PositionScale
   uint64_t position_length = 0;  // 0: none
   float softcap = 0.0f;
   uint64_t window = 0;
@@ -126,6 +126,10 @@ struct AttendArgs {
 // Their merge into out.
 [[nodiscard]] cudaError_t enqueue_attend_merge(const Queue& queue, const AttendArgs& args);
 
+// Both of these at once for any number of rows, where can_attend_chunk() says so.
+[[nodiscard]] bool can_attend_chunk(const KvLayout& layout);
+[[nodiscard]] cudaError_t enqueue_attend_chunk(const Queue& queue, const AttendArgs& args);
+
 // Rows of activations, normed or not, for a matrix product: as 16-bit high and low parts divided
 // by a power of two per row (type kF16; 1 for kBF16), or as F32 into `out`.
 struct SplitArgs {
@@ -138,6 +142,7 @@ struct SplitArgs {
   float* row_scales = nullptr;
   float* out = nullptr;  // [n_rows, stride]
   uint64_t stride = 0;
+  uint64_t n_columns = 0;  // to write: x's width, then zeros
   uint32_t n_rows = 0;
 };
 [[nodiscard]] cudaError_t enqueue_split(const Queue& queue, const SplitArgs& args);

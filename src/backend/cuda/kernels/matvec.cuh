@@ -5,8 +5,8 @@
 // Preconditions: stride a multiple of kColumnStep; n_rows <= R; R * stride floats of shared memory.
 // Bytes: rows * stride * sizeof(W), once for all R rows; floor = that over the read bandwidth.
 // Work split: blocks of 8 warps walk over pairs of weight rows, a warp a pair (the same row of gate
-//   and up for kGated), a lane every 32nd 16-byte load; four loads of each row in flight. Each block
-//   brings x in and norms it for itself: a few kilobytes from L2.
+//   and up for kGated), a lane every 32nd 16-byte load; four loads of each row in flight. Each
+//   block brings x in and norms it for itself: a few kilobytes from L2.
 // Arithmetic: bounded; fp32, one fma per weight in column order per lane, then a fixed tree. The
 //   same for R = 1 and R = kGroupRows, so a row's bits do not depend on its company.
 // Synchronisation: the first rows of weights are asked for before wait_for_inputs().
@@ -42,7 +42,8 @@ __device__ __forceinline__ void bring_rows(const MatVecArgs& args, uint32_t stri
     float factor = 1.0f;
     if (args.norm != nullptr) {
       float squares = 0.0f;
-      for (uint32_t i = threadIdx.x; i < stride; i += blockDim.x) squares = fmaf(x[i], x[i], squares);
+      for (uint32_t i = threadIdx.x; i < stride; i += blockDim.x)
+        squares = fmaf(x[i], x[i], squares);
       const float mean = block_sum<kMatVecWarps>(squares, area) / static_cast<float>(args.x.width);
       factor = 1.0f / sqrtf(mean + args.epsilon);
     }
@@ -74,8 +75,8 @@ __device__ __forceinline__ void multiply_pair(const W* a, const W* b, const floa
     for (int t = 0; t < R; ++t) {
 #pragma unroll
       for (int h = 0; h < kPer / 4; ++h) {
-        const float4 x = *reinterpret_cast<const float4*>(rows + t * stride +
-                                                          h * (stride / 2) + u * 4);
+        const float4 x =
+            *reinterpret_cast<const float4*>(rows + t * stride + h * (stride / 2) + u * 4);
         sums[0][t] = fmaf(fa[4 * h], x.x, sums[0][t]);
         sums[1][t] = fmaf(fb[4 * h], x.x, sums[1][t]);
         sums[0][t] = fmaf(fa[4 * h + 1], x.y, sums[0][t]);

@@ -49,8 +49,7 @@ __global__ void __launch_bounds__(kRowWarps * 32)
     }
     __syncthreads();
   }
-  const float factor =
-      args.norm == nullptr ? 1.0f : norm_factor(y, width, args.epsilon, area);
+  const float factor = args.norm == nullptr ? 1.0f : norm_factor(y, width, args.epsilon, area);
   for (uint64_t i = threadIdx.x; i < width; i += blockDim.x) {
     float value = y[i];
     if (args.norm != nullptr) {
@@ -60,8 +59,8 @@ __global__ void __launch_bounds__(kRowWarps * 32)
     }
     float* const out = args.out.row(t) + i;
     if (args.finish == Finish::kGated) {
-      float gate =
-          fmaf(args.gate.row(t)[i], row_scale, args.gate_bias == nullptr ? 0.0f : args.gate_bias[i]);
+      float gate = fmaf(args.gate.row(t)[i], row_scale,
+                        args.gate_bias == nullptr ? 0.0f : args.gate_bias[i]);
       gate = args.activation == program::Activation::kSilu ? silu(gate) : gelu(gate);
       *out = gate * value;
     } else if (args.finish == Finish::kAdd) {
@@ -82,13 +81,12 @@ __global__ void __launch_bounds__(kRowWarps * 32)
   wait_for_inputs();
   const float* const x = args.x.row(t);
   const uint64_t width = args.x.width;
-  const float factor =
-      args.norm == nullptr ? 1.0f : norm_factor(x, width, args.epsilon, area);
+  const float factor = args.norm == nullptr ? 1.0f : norm_factor(x, width, args.epsilon, area);
   const auto value_at = [&](uint64_t i) {
     if (i >= width) return 0.0f;
     return args.norm == nullptr ? x[i] : x[i] * factor * args.norm[i];
   };
-  const uint64_t end = padded(width);
+  const uint64_t end = args.n_columns;
   if (args.type == TensorType::kF32) {
     for (uint64_t i = threadIdx.x; i < end; i += blockDim.x) {
       args.out[t * args.stride + i] = value_at(i);
@@ -143,9 +141,8 @@ __global__ void __launch_bounds__(kRowWarps * 32)
     const uint32_t head = i % n / layout.head_dim;
     const uint32_t dim = i % n % layout.head_dim;
     const uint32_t bytes = is_k ? layout.k_bytes : layout.v_bytes;
-    std::byte* const cache =
-        args.kv.data +
-        (is_k ? layout.k_index(head, position, dim) : layout.v_index(head, position, dim));
+    std::byte* const cache = args.kv.data + (is_k ? layout.k_index(head, position, dim)
+                                                  : layout.v_index(head, position, dim));
     std::byte* const at =
         row + (is_k ? uint64_t{i} * bytes : uint64_t{n} * layout.k_bytes + uint64_t{i - n} * bytes);
     if (bytes == 4) {
