@@ -77,7 +77,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       "--expert-cache-mib", options.expert_cache,
       "Routed experts in memory: full (all), a hard budget in MiB for those used last, or mmap "
       "(the page cache decides). Without it: all, or what memory holds. No answer depends on it");
-  command.add_option("--backend", options.backend, "cpu, or reference (double precision, slow)")
+  command
+      .add_option("--backend", options.backend,
+                  "cpu, cuda (NVIDIA GPUs), or reference (double precision, slow)")
       ->capture_default_str();
   CLI::Option* named =
       command.add_option("--chat-template", options.chat_template,

@@ -163,7 +163,8 @@ std::vector<float> logits_of(Backend& backend, ContextId context, const program:
   std::vector<float> all;
   size_t call = 0;
   for (uint64_t at = range.begin; at < range.end;) {
-    const uint64_t n = std::min<uint64_t>(calls[std::min(call++, calls.size() - 1)], range.end - at);
+    const uint64_t n =
+        std::min<uint64_t>(calls[std::min(call++, calls.size() - 1)], range.end - at);
     std::vector<Row> rows;
     for (uint64_t i = at; i < at + n; ++i) {
       rows.push_back({.token = token_at(i, program.n_vocab),
@@ -209,8 +210,8 @@ struct Heads {
   uint32_t n_kv_heads;
   uint32_t head_dim;
 };
-constexpr Heads kHeads[] = {{4, 2, 64}, {9, 3, 64}, {14, 2, 64}, {4, 4, 128},
-                            {8, 2, 128}, {4, 2, 80}, {4, 1, 96}, {2, 1, 256}, {8, 2, 32}};
+constexpr Heads kHeads[] = {{4, 2, 64}, {9, 3, 64}, {14, 2, 64}, {4, 4, 128}, {8, 2, 128},
+                            {4, 2, 80}, {4, 1, 96}, {2, 1, 256}, {8, 2, 32}};
 
 apps::SynthOptions with_heads(const Heads& heads) {
   apps::SynthOptions options = tiny(TensorType::kF16);

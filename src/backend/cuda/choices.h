@@ -14,5 +14,8 @@ enum class ExecutorChoice : uint8_t { kBest, kStepwise, kPersistent };
 enum class Overlap : uint8_t { kNone, kProgrammatic };
 // Whether a CUDA graph stands between the launches of a token and the card.
 enum class Capture : uint8_t { kNone, kGraph };
+// kChunks: whole chunks of a prompt at once, by matrix products, near the bits of single rows.
+// kRows: everything row by row, to the same bits however a text is cut into calls.
+enum class PrefillChoice : uint8_t { kChunks, kRows };
 
 }  // namespace godwit::cuda

@@ -174,6 +174,10 @@ class CudaBackend final : public backend::Backend {
   }
 
   void open_prefill() {
+    if (settings_.prefill == PrefillChoice::kRows) {
+      no_product_ = "asked for";
+      return;
+    }
     Result<std::unique_ptr<MatrixProduct>> product = MatrixProduct::open();
     if (!product) {
       no_product_ = product.error().message;

@@ -43,6 +43,11 @@ Result<CudaSettings> settings_from_environment() {
   if (Status s = choose("GODWIT_CUDA_CAPTURE", captures, settings.capture); !s) {
     return fail(s.error());
   }
+  const std::array prefills = {pair{string_view("chunks"), PrefillChoice::kChunks},
+                               pair{string_view("rows"), PrefillChoice::kRows}};
+  if (Status s = choose("GODWIT_CUDA_PREFILL", prefills, settings.prefill); !s) {
+    return fail(s.error());
+  }
   return settings;
 }
 

@@ -13,6 +13,7 @@ TEST(CudaSettings, AreTheFastestWithoutAWord) {
   EXPECT_EQ(settings->executor, ExecutorChoice::kBest);
   EXPECT_EQ(settings->overlap, Overlap::kProgrammatic);
   EXPECT_EQ(settings->capture, Capture::kGraph);
+  EXPECT_EQ(settings->prefill, PrefillChoice::kChunks);
 }
 
 TEST(CudaSettings, FollowTheEnvironment) {

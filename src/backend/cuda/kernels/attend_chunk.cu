@@ -8,10 +8,9 @@ namespace {
 template <class T>
 cudaError_t enqueue_typed(const Queue& queue, const AttendArgs& args) {
   const uint32_t n = args.n_rows * (args.n_heads / args.kv.layout.n_kv_heads);
-  const Shape shape{
-      .grid = dim3((n + kChunkRows - 1) / kChunkRows, args.kv.layout.n_kv_heads),
-      .threads = kChunkWarps * 32,
-      .shared_bytes = 0};
+  const Shape shape{.grid = dim3((n + kChunkRows - 1) / kChunkRows, args.kv.layout.n_kv_heads),
+                    .threads = kChunkWarps * 32,
+                    .shared_bytes = 0};
   if (args.kv.layout.head_dim == 64) return enqueue(queue, shape, attend_chunk<T, 64>, args);
   return enqueue(queue, shape, attend_chunk<T, 128>, args);
 }
