@@ -68,8 +68,6 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   if (own.n_threads == 0) own.n_threads = available_cores();
   own.max_logit_rows = fitting_logit_rows(own, engine->program_.n_vocab);
   own.max_tentative_rows = std::min(own.max_tentative_rows, own.max_logit_rows - 1);
-  // The cpu backend cannot take recurrent states back yet.
-  if (!engine->program_.states.empty() && own.backend == "cpu") own.max_tentative_rows = 0;
 
   Result<experts::ExpertSource> experts = find_experts(engine->file_, engine->program_);
   if (!experts) return fail(std::move(experts).error());

@@ -487,7 +487,7 @@ TEST_P(HybridSpeculationTest, AModelWithoutTheHeadIsRefused) {
       << engine.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(, HybridSpeculationTest, ::testing::Values("reference"),
+INSTANTIATE_TEST_SUITE_P(, HybridSpeculationTest, ::testing::Values("reference", "cpu"),
                          [](const auto& test) { return test.param; });
 
 TEST(SpeculationStats, GainIsTokensPerTimeBesideSingleCalls) {

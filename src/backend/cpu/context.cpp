@@ -167,18 +167,20 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
     const auto floats = [&](uint64_t n) {
       return std::span<float>(reinterpret_cast<float*>(carver.take(n * sizeof(float)).data()), n);
     };
-    const std::span<float> rows = floats(state.conv_floats());
+    const size_t n_tentative = settings.max_tentative_rows;
+    const std::span<float> rows =
+        floats(state.conv_floats() + uint64_t{state.channels} * n_tentative);
     const std::span<float> matrix = floats(state.matrix_floats());
+    states.push_back({.rows = rows, .matrix = matrix, .logs = {}});
     const size_t d = state.head_dim;
-    const std::span<float> keys = floats(state.n_key_heads() * d * kDeltaChunk);
-    const std::span<float> changes = floats(state.n_heads * kDeltaChunk * d);
     const size_t n_decays = state.n_heads * kDeltaChunk;
-    auto* const decays = reinterpret_cast<double*>(carver.take(n_decays * sizeof(double)).data());
-    states.push_back({.rows = rows,
-                      .matrix = matrix,
-                      .keys = keys,
-                      .changes = changes,
-                      .log_decays = {decays, n_decays}});
+    for (size_t i = 0; i < 1 + div_up(n_tentative, kDeltaChunk); ++i) {
+      const std::span<float> keys = floats(state.n_key_heads() * d * kDeltaChunk);
+      const std::span<float> changes = floats(state.n_heads * kDeltaChunk * d);
+      auto* const decays = reinterpret_cast<double*>(carver.take(n_decays * sizeof(double)).data());
+      states.back().logs.push_back(
+          {.keys = keys, .changes = changes, .log_decays = {decays, n_decays}});
+    }
     head_area = std::max(head_area, head_floats(state));
   }
   layout.kv_bytes = carver.used();

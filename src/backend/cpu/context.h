@@ -33,14 +33,28 @@ struct InputArea {
   std::span<std::byte> q8_256;  // both planes as kQ8Block256
 };
 
-// program::State of one layer.
-struct DeltaState {
-  std::span<float> rows;    // [taps - 1, channels], oldest first, raw
-  std::span<float> matrix;  // [n_heads, head_dim of k, head_dim of v], before the current chunk
-  // What the rows of the current chunk left (delta_chunk.h).
+// What the rows of a chunk left (delta_chunk.h).
+struct DeltaLog {
   std::span<float> keys;         // [n_key_heads, head_dim, kDeltaChunk]
   std::span<float> changes;      // [n_heads, kDeltaChunk, head_dim]
   std::span<double> log_decays;  // [n_heads, kDeltaChunk]
+};
+
+// program::State of one layer, at every position from DeltaSpan::settled on.
+struct DeltaState {
+  // [taps - 1 + max_tentative_rows, channels], raw: those before the settled position, oldest
+  // first, then the tentative ones.
+  std::span<float> rows;
+  std::span<float> matrix;     // [n_heads, head_dim of k, head_dim of v], before the settled chunk
+  std::vector<DeltaLog> logs;  // of that chunk and those that tentative rows may reach
+
+  [[nodiscard]] const DeltaLog& log(size_t chunk) const { return logs[chunk % logs.size()]; }
+};
+
+// Positions that the recurrent states can go on from: all in [settled, end].
+struct DeltaSpan {
+  size_t settled = 0;  // of the first row that may be taken back; the end where there is none
+  size_t end = 0;
 };
 
 // One thread's work area for the routed experts of a layer.
@@ -58,17 +72,19 @@ struct DeltaHeadArea {
   float* dots;          // [2 kDeltaChunk, kDeltaChunk]
   float* scratch;       // delta_scratch_floats()
   float* betas;         // [kDeltaChunk]
+  float* tried;         // [its value heads, head_dim, head_dim]: matrices that may be taken back
 
   static constexpr size_t floats(size_t head_dim, size_t n_values) {
     return kDeltaChunk * (2 * head_dim + n_values * head_dim + 2 * kDeltaChunk + 1) +
-           delta_scratch_floats(head_dim);
+           delta_scratch_floats(head_dim) + n_values * head_dim * head_dim;
   }
   DeltaHeadArea(float* floats, size_t head_dim, size_t n_values)
       : keys_queries(floats),
         values(keys_queries + 2 * kDeltaChunk * head_dim),
         dots(values + kDeltaChunk * n_values * head_dim),
         scratch(dots + 2 * kDeltaChunk * kDeltaChunk),
-        betas(scratch + delta_scratch_floats(head_dim)) {}
+        betas(scratch + delta_scratch_floats(head_dim)),
+        tried(betas + kDeltaChunk) {}
 };
 
 class Context {
@@ -83,7 +99,8 @@ class Context {
   std::vector<BufferView> buffers;    // indexed by BufferId
   std::vector<KvCache> kvs;           // indexed by KvRef; keys already turned by RoPE
   std::vector<DeltaState> states;     // indexed by StateRef
-  int32_t next_position = 0;          // of the sequence that the states have seen
+  DeltaSpan span;                     // of the states, after the last run
+  DeltaSpan span_before;              // and before it
   InputArea shared_input;             // max_rows rows, filled by all threads
   std::vector<InputArea> own_inputs;  // per thread, one row
   BufferView gate;                    // [max_rows, widest buffer]: gate, projections to be added

@@ -148,7 +148,7 @@ class CpuBackend final : public backend::Backend {
 
   void export_state(ContextId id, backend::PositionRange range,
                     backend::StateTarget to) const override {
-    cpu::export_state(*program_, find(id), range, to);
+    cpu::export_state(*program_, find(id), vector_ops(isa_), range, to);
   }
 
   void import_state(ContextId id, backend::PositionRange range,
@@ -161,21 +161,28 @@ class CpuBackend final : public backend::Backend {
   }
 
  private:
-  // Recurrent states go on from where they are, or from the beginning of a sequence.
+  // Recurrent states go on from where they are, from a row that may be taken back, or from the
+  // beginning of a sequence.
   static void begin_states(Context& context, std::span<const Row> rows) {
-    if (rows.front().position.value == 0) {
+    const auto first = static_cast<size_t>(rows.front().position.value);
+    if (first == 0) {
       for (const DeltaState& state : context.states) {
         std::ranges::fill(state.rows, 0.0f);
         std::ranges::fill(state.matrix, 0.0f);
-        std::ranges::fill(state.keys, 0.0f);
-        std::ranges::fill(state.changes, 0.0f);
-        std::ranges::fill(state.log_decays, 0.0);
+        for (const DeltaLog& log : state.logs) {
+          std::ranges::fill(log.keys, 0.0f);
+          std::ranges::fill(log.changes, 0.0f);
+          std::ranges::fill(log.log_decays, 0.0);
+        }
       }
-      context.next_position = 0;
+      context.span = {};
     }
-    check(rows.front().position.value == context.next_position,
+    check(context.span.settled <= first && first <= context.span.end,
           "a recurrent state cannot jump in its sequence");
-    context.next_position += static_cast<int32_t>(rows.size());
+    const auto certain = static_cast<size_t>(
+        std::ranges::find_if(rows, [](const Row& row) { return row.tentative; }) - rows.begin());
+    context.span_before = context.span;
+    context.span = {.settled = first + certain, .end = first + rows.size()};
   }
 
   // Experts are cut out of a packed matrix at tiles of 16 rows.
@@ -203,11 +210,15 @@ class CpuBackend final : public backend::Backend {
 
   void check_rows(const Context& context, std::span<const Row> rows) const {
     size_t wanting = 0;
+    size_t tentative = 0;
     check(!rows.empty() && rows.size() <= context.settings.max_rows,
           "more rows than the context was made for");
     for (size_t t = 0; t < rows.size(); ++t) {
       const Row& row = rows[t];
       wanting += row.wants_logits ? 1 : 0;
+      tentative += row.tentative ? 1 : 0;
+      check(t == 0 || row.tentative || !rows[t - 1].tentative,
+            "a row that stays after one that may not");
       check(row.position.value >= 0 &&
                 static_cast<uint64_t>(row.position.value) < context.settings.n_positions,
             "position beyond the context");
@@ -217,6 +228,8 @@ class CpuBackend final : public backend::Backend {
             "token outside the vocabulary");
     }
     check(wanting <= context.settings.max_logit_rows, "more logits than the context was made for");
+    check(program_->states.empty() || tentative <= context.settings.max_tentative_rows,
+          "more tentative rows than the context was made for");
   }
 
   Context& find(ContextId id) const {

@@ -14,27 +14,6 @@ void relative_decays(const VectorOps& ops, double now, const double* log_decays,
 
 float decay_of(double log_decay) { return static_cast<float>(std::exp(log_decay)); }
 
-void fold(const VectorOps& ops, size_t d, const DeltaHead& head, float* weighted_keys,
-          float* decays) {
-  const double total = head.log_decays[kDeltaChunk - 1];
-  relative_decays(ops, total, head.log_decays, kDeltaChunk, decays);
-  for (size_t c = 0; c < d; ++c) {
-    for (size_t i = 0; i < kDeltaChunk; ++i) {
-      weighted_keys[c * kDeltaChunk + i] = head.keys[c * kDeltaChunk + i] * decays[i];
-    }
-  }
-  ops.add_row_product({.x = weighted_keys,
-                       .x_stride = kDeltaChunk,
-                       .m = head.changes,
-                       .m_stride = d,
-                       .y = head.matrix,
-                       .y_stride = d,
-                       .n_rows = d,
-                       .n_inner = kDeltaChunk,
-                       .n_cols = d,
-                       .keep = decay_of(total)});
-}
-
 }  // namespace
 
 void join_keys(const VectorOps& ops, const DeltaRows& rows, float* keys, float* dots) {
@@ -59,8 +38,7 @@ void walk_delta_rows(const VectorOps& ops, const DeltaRows& rows, const DeltaInp
                      const DeltaHead& head, float* scratch, float* out, size_t out_stride) {
   const size_t d = rows.d;
   float* const products = scratch;  // [2 n, d]: S k of each row, then S q
-  float* const weighted_keys = products + 2 * kDeltaChunk * d;
-  float* const decays = weighted_keys + d * kDeltaChunk;
+  float* const decays = products + 2 * kDeltaChunk * d;
   float* const key_weights = decays + kDeltaChunk;
   float* const query_weights = key_weights + kDeltaChunk;
   ops.row_product({.x = rows.keys_queries,
@@ -96,7 +74,28 @@ void walk_delta_rows(const VectorOps& ops, const DeltaRows& rows, const DeltaInp
                    .beta = in.betas[r]},
                   head.changes, out + r * out_stride);
   }
-  if (rows.slot + rows.n == kDeltaChunk) fold(ops, d, head, weighted_keys, decays);
+}
+
+void fold_delta_chunk(const VectorOps& ops, size_t d, const DeltaHead& head, float* scratch) {
+  float* const weighted_keys = scratch;  // [d, kDeltaChunk]
+  float* const decays = weighted_keys + d * kDeltaChunk;
+  const double total = head.log_decays[kDeltaChunk - 1];
+  relative_decays(ops, total, head.log_decays, kDeltaChunk, decays);
+  for (size_t c = 0; c < d; ++c) {
+    for (size_t i = 0; i < kDeltaChunk; ++i) {
+      weighted_keys[c * kDeltaChunk + i] = head.keys[c * kDeltaChunk + i] * decays[i];
+    }
+  }
+  ops.add_row_product({.x = weighted_keys,
+                       .x_stride = kDeltaChunk,
+                       .m = head.changes,
+                       .m_stride = d,
+                       .y = head.matrix,
+                       .y_stride = d,
+                       .n_rows = d,
+                       .n_inner = kDeltaChunk,
+                       .n_cols = d,
+                       .keep = decay_of(total)});
 }
 
 }  // namespace godwit::cpu

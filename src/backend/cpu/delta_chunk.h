@@ -5,10 +5,11 @@
 // chunk's rows up to t,
 //   d_t = beta_t (v_t - e^G_t S k_t - sum_{i<t} e^(G_t - G_i) (k_t k_i) d_i)
 //   o_t = e^G_t S q_t + sum_{i<=t} e^(G_t - G_i) (q_t k_i) d_i
-// and its last row brings all of it into the matrix: S <- e^G S + sum_i e^(G - G_i) k_i d_i^T.
+// and after its last row all of it goes into the matrix: S <- e^G S + sum_i e^(G - G_i) k_i d_i^T.
 // This is the definition for every row, whether it comes alone or with others: the products with S
 // of many rows are one matrix product, those of a row two mat-vecs, in the same order of additions.
-// So results do not depend on grouping, and one row reads a matrix without writing it.
+// So results do not depend on grouping, and one row reads a matrix without writing it. Nor does it
+// take anything to forget the last rows of a chunk: the matrix does not know them yet.
 // The walker owns the memory (context.h) and gives heads to threads; nothing here knows steps.
 #pragma once
 
@@ -56,9 +57,11 @@ constexpr size_t delta_scratch_floats(size_t d) {
   return 2 * kDeltaChunk * d + d * kDeltaChunk + 4 * kDeltaChunk;
 }
 
-// out[r] = o of row r, not yet divided by sqrt(d): [n, d], rows out_stride floats apart. The last
-// row of a chunk leaves the matrix as it is after it, and the chunk empty.
+// out[r] = o of row r, not yet divided by sqrt(d): [n, d], rows out_stride floats apart.
 void walk_delta_rows(const VectorOps& ops, const DeltaRows& rows, const DeltaInputs& in,
                      const DeltaHead& head, float* scratch, float* out, size_t out_stride);
+
+// Brings a whole chunk into head.matrix; the chunk stays as it is. scratch as above.
+void fold_delta_chunk(const VectorOps& ops, size_t d, const DeltaHead& head, float* scratch);
 
 }  // namespace godwit::cpu

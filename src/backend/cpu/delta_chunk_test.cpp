@@ -103,6 +103,13 @@ Outcome run_chunked(const Sequence& s, Isa isa, size_t group) {
                        .log_decays = sums.data() + h * kDeltaChunk},
                       scratch.data(), outcome.out.data() + (t * kValueHeads + h) * d,
                       kValueHeads * d);
+      if (slot + n < kDeltaChunk) continue;
+      fold_delta_chunk(ops, d,
+                       {.keys = keys.data(),
+                        .matrix = outcome.matrix.data() + h * d * d,
+                        .changes = changes.data() + h * kDeltaChunk * d,
+                        .log_decays = sums.data() + h * kDeltaChunk},
+                       scratch.data());
     }
     t += n;
   }

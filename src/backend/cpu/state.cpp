@@ -1,7 +1,10 @@
 #include "backend/cpu/state.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "backend/cpu/attention.h"
 #include "base/check.h"
@@ -57,11 +60,81 @@ void walk(const Context& context, PositionRange range, uint64_t position_bytes, 
   }
 }
 
-// The fixed part of a layer, in the order of the layout.
-std::array<std::span<std::byte>, 5> fixed_parts(const DeltaState& state) {
+std::span<std::byte> take(std::span<std::byte>& rest, size_t bytes) {
+  const std::span<std::byte> part = rest.first(bytes);
+  rest = rest.subspan(bytes);
+  return part;
+}
+
+// Bytes of a chunk's log of [n, slots, ...], to and from slots of `inner` bytes.
+struct LogPart {
+  std::span<std::byte> bytes;
+  size_t n_outer;
+  size_t inner;
+};
+
+std::array<LogPart, 3> parts_of(const DeltaLog& log, const program::State& shape) {
   const auto bytes = [](auto part) { return std::as_writable_bytes(part); };
-  return {bytes(state.rows), bytes(state.matrix), bytes(state.keys), bytes(state.changes),
-          bytes(state.log_decays)};
+  return {LogPart{bytes(log.keys), size_t{shape.n_key_heads()} * shape.head_dim, sizeof(float)},
+          LogPart{bytes(log.changes), shape.n_heads, shape.head_dim * sizeof(float)},
+          LogPart{bytes(log.log_decays), shape.n_heads, sizeof(double)}};
+}
+
+// The raw rows before a position.
+std::span<std::byte> rows_before(const DeltaState& state, const program::State& shape,
+                                 size_t n_after_settled) {
+  return std::as_writable_bytes(
+      state.rows.subspan(n_after_settled * shape.channels, shape.conv_floats()));
+}
+
+// What the rows of a chunk before `slot` left; nothing of those after.
+void export_log(const DeltaLog& log, const program::State& shape, size_t slot,
+                std::span<std::byte>& to) {
+  for (const LogPart& part : parts_of(log, shape)) {
+    const std::span<std::byte> out = take(to, part.bytes.size());
+    std::ranges::fill(out, std::byte{0});
+    for (size_t i = 0; i < part.n_outer; ++i) {
+      const size_t at = i * kDeltaChunk * part.inner;
+      std::memcpy(out.data() + at, part.bytes.data() + at, slot * part.inner);
+    }
+  }
+}
+
+// The state of a layer as it is after `end` positions, the chunks that end before then folded in.
+void export_layer(const DeltaState& state, const program::State& shape, const VectorOps& ops,
+                  DeltaSpan span, std::span<std::byte>& to) {
+  const std::span<std::byte> rows = rows_before(state, shape, span.end - span.settled);
+  std::memcpy(take(to, rows.size()).data(), rows.data(), rows.size());
+  const size_t d = shape.head_dim;
+  std::vector<float> matrices(state.matrix.begin(), state.matrix.end());
+  std::vector<float> scratch(delta_scratch_floats(d));
+  const size_t last = span.end / kDeltaChunk;
+  for (size_t chunk = span.settled / kDeltaChunk; chunk < last; ++chunk) {
+    const DeltaLog& log = state.log(chunk);
+    for (size_t h = 0; h < shape.n_heads; ++h) {
+      const size_t key_head = h / (shape.n_heads / shape.n_key_heads());
+      fold_delta_chunk(ops, d,
+                       {.keys = log.keys.data() + key_head * d * kDeltaChunk,
+                        .matrix = matrices.data() + h * d * d,
+                        .changes = log.changes.data() + h * kDeltaChunk * d,
+                        .log_decays = log.log_decays.data() + h * kDeltaChunk},
+                       scratch.data());
+    }
+  }
+  const auto bytes = std::as_bytes(std::span(matrices));
+  std::memcpy(take(to, bytes.size()).data(), bytes.data(), bytes.size());
+  export_log(state.log(last), shape, span.end % kDeltaChunk, to);
+}
+
+void import_layer(const DeltaState& state, const program::State& shape, size_t end,
+                  std::span<const std::byte>& from) {
+  const auto copy = [&](std::span<std::byte> to) {
+    std::memcpy(to.data(), from.data(), to.size());
+    from = from.subspan(to.size());
+  };
+  copy(rows_before(state, shape, 0));
+  copy(std::as_writable_bytes(state.matrix));
+  for (const LogPart& part : parts_of(state.log(end / kDeltaChunk), shape)) copy(part.bytes);
 }
 
 void check_range(const Context& context, PositionRange range, bool fits) {
@@ -83,18 +156,18 @@ backend::StateShape state_shape(const program::Program& program, const Context& 
   return shape;
 }
 
-void export_state(const program::Program& program, const Context& context, PositionRange range,
-                  backend::StateTarget to) {
+void export_state(const program::Program& program, const Context& context, const VectorOps& ops,
+                  PositionRange range, backend::StateTarget to) {
   const backend::StateShape shape = state_shape(program, context);
   check_range(context, range,
               backend::fits_state(shape, range, to.positions.size(), to.fixed.size()));
-  std::byte* fixed = to.fixed.data();
-  for (const DeltaState& state : context.states) {
-    if (to.fixed.empty()) break;
-    for (const std::span<std::byte> part : fixed_parts(state)) {
-      std::memcpy(fixed, part.data(), part.size());
-      fixed += part.size();
-    }
+  std::span<std::byte> fixed = to.fixed;
+  if (range.end == 0) std::ranges::fill(std::exchange(fixed, {}), std::byte{0});
+  for (size_t i = 0; i < context.states.size() && !fixed.empty(); ++i) {
+    check(context.span.settled <= range.end && range.end <= context.span.end,
+          "a recurrent state where it is not known");
+    export_layer(context.states[i], program.states[i], ops,
+                 {.settled = context.span.settled, .end = range.end}, fixed);
   }
   if (to.positions.empty()) return;
   walk(context, range, shape.position_bytes, to.positions.data(),
@@ -114,14 +187,10 @@ void import_state(const program::Program& program, Context& context, PositionRan
   const backend::StateShape shape = state_shape(program, context);
   check_range(context, range,
               backend::fits_state(shape, range, from.positions.size(), from.fixed.size()));
-  const std::byte* fixed = from.fixed.data();
-  for (const DeltaState& state : context.states) {
-    if (from.fixed.empty()) break;
-    for (const std::span<std::byte> part : fixed_parts(state)) {
-      std::memcpy(part.data(), fixed, part.size());
-      fixed += part.size();
-    }
-    context.next_position = static_cast<int32_t>(range.end);
+  std::span<const std::byte> fixed = from.fixed;
+  for (size_t i = 0; i < context.states.size() && !fixed.empty(); ++i) {
+    import_layer(context.states[i], program.states[i], range.end, fixed);
+    context.span = {.settled = range.end, .end = range.end};
   }
   if (from.positions.empty()) return;
   walk(context, range, shape.position_bytes, from.positions.data(),

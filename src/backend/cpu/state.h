@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend/cpu/context.h"
+#include "backend/cpu/vector_ops.h"
 #include "backend/state.h"
 #include "program/program.h"
 
@@ -12,7 +13,7 @@ namespace godwit::cpu {
 [[nodiscard]] backend::StateShape state_shape(const program::Program& program,
                                               const Context& context);
 // Preconditions (checked): the range within the context's positions, spans as backend/state.h says.
-void export_state(const program::Program& program, const Context& context,
+void export_state(const program::Program& program, const Context& context, const VectorOps& ops,
                   backend::PositionRange range, backend::StateTarget to);
 void import_state(const program::Program& program, Context& context, backend::PositionRange range,
                   backend::StateSource from);

@@ -12,6 +12,8 @@
 namespace godwit::cpu {
 namespace {
 
+const VectorOps& ops = vector_ops(Isa::kGeneric);
+
 constexpr uint64_t kPositions = 50;
 
 float number_at(TensorType type, const std::byte*& at) {
@@ -91,12 +93,12 @@ TEST(CpuState, IsLaidOutPositionByPositionAndComesBackToTheBit) {
         const auto before = make(program, k_type, v_type);
         fill(*before, 2);
         std::vector<std::byte> bytes(range.size() * position_bytes);
-        export_state(program, *from, range, {.positions = bytes});
+        export_state(program, *from, ops, range, {.positions = bytes});
         expect_layout(*from, range, bytes);
         import_state(program, *to, range, {.positions = bytes});
         // Inside the range the one, outside the other.
         std::vector<std::byte> all(kPositions * position_bytes);
-        export_state(program, *before, {0, kPositions}, {.positions = all});
+        export_state(program, *before, ops, {0, kPositions}, {.positions = all});
         std::copy(bytes.begin(), bytes.end(),
                   all.begin() + static_cast<std::ptrdiff_t>(range.begin * position_bytes));
         expect_layout(*to, {0, kPositions}, all);
@@ -110,8 +112,8 @@ TEST(CpuStateDeathTest, RefusesRangesBeyondTheContextAndSpansOfAnotherSize) {
   const auto context = make(program, TensorType::kF16, TensorType::kF16);
   const uint64_t position_bytes = state_shape(program, *context).position_bytes;
   std::vector<std::byte> bytes(position_bytes * 2);
-  EXPECT_DEATH(export_state(program, *context, {49, 51}, {.positions = bytes}), "beyond");
-  EXPECT_DEATH(export_state(program, *context, {1, 4}, {.positions = bytes}), "another size");
+  EXPECT_DEATH(export_state(program, *context, ops, {49, 51}, {.positions = bytes}), "beyond");
+  EXPECT_DEATH(export_state(program, *context, ops, {1, 4}, {.positions = bytes}), "another size");
   EXPECT_DEATH(import_state(program, *context, {0, 2}, {.fixed = bytes}), "another size");
 }
 

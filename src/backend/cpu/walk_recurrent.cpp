@@ -11,6 +11,8 @@ constexpr float kLengthEpsilon = 1e-6f;
 // log(1 + e^x) without overflow.
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
+size_t heads_per_key(const program::Recurrent& s) { return s.n_heads / s.n_key_heads; }
+
 struct KeyHead {
   Channels q;
   Channels k;
@@ -42,14 +44,9 @@ KeyHead key_head_of(const program::Recurrent& s, size_t head) {
 // before the next: its matrices then stay in the second-level cache.
 void Walker::execute(const program::Recurrent& s) {
   const Share heads = share_of(s.n_key_heads, 1, thread_, n_threads_);
-  const auto first = static_cast<size_t>(call_.rows.front().position.value);
   for (size_t head = heads.begin; head < heads.end; ++head) {
-    for (size_t t = 0; t < n_rows();) {
-      const size_t slot = (first + t) % kDeltaChunk;
-      const size_t n = std::min(kDeltaChunk - slot, n_rows() - t);
-      walk_key_head(s, head, {.first = t, .slot = slot, .n = n});
-      t += n;
-    }
+    settle(s, head);
+    walk_chunks(s, head);
     const KeyHead places = key_head_of(s, head);
     for (const Channels& part : {places.q, places.k, places.v}) {
       keep_last_rows(s, part);
@@ -57,11 +54,85 @@ void Walker::execute(const program::Recurrent& s) {
   }
 }
 
-void Walker::walk_key_head(const program::Recurrent& s, size_t key_head, const ChunkRows& rows) {
+// Chunks whose rows could have been taken back, and have not been.
+void Walker::settle(const program::Recurrent& s, size_t key_head) {
+  const DeltaState& state = context_.states[s.state.value];
+  const auto first = static_cast<size_t>(call_.rows.front().position.value);
+  for (size_t chunk = context_.span_before.settled / kDeltaChunk; chunk < first / kDeltaChunk;
+       ++chunk) {
+    fold(s, key_head, chunk, settled_matrices(s, key_head));
+    clear(s, key_head, state.log(chunk));
+  }
+}
+
+// The matrices of the value heads of a key head lie one after the other.
+float* Walker::settled_matrices(const program::Recurrent& s, size_t key_head) const {
+  const size_t d = s.head_dim;
+  return context_.states[s.state.value].matrix.data() + key_head * heads_per_key(s) * d * d;
+}
+
+void Walker::walk_chunks(const program::Recurrent& s, size_t key_head) {
+  const DeltaState& state = context_.states[s.state.value];
+  const size_t n_floats = heads_per_key(s) * s.head_dim * s.head_dim;
+  const auto first = static_cast<size_t>(call_.rows.front().position.value);
+  float* const settled = settled_matrices(s, key_head);
+  float* matrices = settled;
+  for (size_t t = 0; t < n_rows();) {
+    const size_t chunk = (first + t) / kDeltaChunk;
+    const size_t slot = (first + t) % kDeltaChunk;
+    const size_t n = std::min(kDeltaChunk - slot, n_rows() - t);
+    walk_key_head(s, key_head, {.first = t, .chunk = chunk, .slot = slot, .n = n}, matrices);
+    t += n;
+    if (slot + n < kDeltaChunk) return;
+    if ((chunk + 1) * kDeltaChunk <= context_.span.settled) {
+      fold(s, key_head, chunk, settled);
+      clear(s, key_head, state.log(chunk));
+    } else if (t < n_rows()) {
+      // Rows of this chunk may be taken back: those of the next one go on from a copy.
+      float* const tried = head_area(s).tried;
+      if (matrices == settled) std::copy_n(settled, n_floats, tried);
+      matrices = tried;
+      fold(s, key_head, chunk, matrices);
+    }
+  }
+}
+
+void Walker::fold(const program::Recurrent& s, size_t key_head, size_t chunk, float* matrices) {
+  const size_t d = s.head_dim;
+  for (size_t i = 0; i < heads_per_key(s); ++i) {
+    fold_delta_chunk(call_.ops, d, delta_head(s, key_head, i, chunk, matrices),
+                     head_area(s).scratch);
+  }
+}
+
+// Value head number i of a key head.
+DeltaHead Walker::delta_head(const program::Recurrent& s, size_t key_head, size_t i, size_t chunk,
+                             float* matrices) const {
+  const DeltaLog& log = context_.states[s.state.value].log(chunk);
+  const size_t d = s.head_dim;
+  const size_t h = key_head * heads_per_key(s) + i;
+  return {.keys = log.keys.data() + key_head * d * kDeltaChunk,
+          .matrix = matrices + i * d * d,
+          .changes = log.changes.data() + h * kDeltaChunk * d,
+          .log_decays = log.log_decays.data() + h * kDeltaChunk};
+}
+
+// Nothing stays of a folded chunk, so that a state's bytes are a function of the tokens alone.
+void Walker::clear(const program::Recurrent& s, size_t key_head, const DeltaLog& log) {
+  const size_t d = s.head_dim;
+  const size_t heads = heads_per_key(s);
+  std::fill_n(log.keys.data() + key_head * d * kDeltaChunk, d * kDeltaChunk, 0.0f);
+  std::fill_n(log.changes.data() + key_head * heads * kDeltaChunk * d, heads * kDeltaChunk * d,
+              0.0f);
+  std::fill_n(log.log_decays.data() + key_head * heads * kDeltaChunk, heads * kDeltaChunk, 0.0);
+}
+
+void Walker::walk_key_head(const program::Recurrent& s, size_t key_head, const ChunkRows& rows,
+                           float* matrices) {
   const DeltaState& state = context_.states[s.state.value];
   const size_t d = s.head_dim;
-  const size_t heads = s.n_heads / s.n_key_heads;
-  const DeltaHeadArea area(context_.heads[thread_].data(), d, heads);
+  const size_t heads = heads_per_key(s);
+  const DeltaHeadArea area = head_area(s);
   const KeyHead places = key_head_of(s, key_head);
   for (size_t r = 0; r < rows.n; ++r) {
     float* const k = area.keys_queries + r * d;
@@ -74,7 +145,7 @@ void Walker::walk_key_head(const program::Recurrent& s, size_t key_head, const C
   }
   const DeltaRows delta{
       .keys_queries = area.keys_queries, .dots = area.dots, .slot = rows.slot, .n = rows.n, .d = d};
-  float* const keys = state.keys.data() + key_head * d * kDeltaChunk;
+  float* const keys = state.log(rows.chunk).keys.data() + key_head * d * kDeltaChunk;
   join_keys(call_.ops, delta, keys, area.dots);
   for (size_t i = 0; i < heads; ++i) {
     const size_t h = key_head * heads + i;
@@ -85,11 +156,8 @@ void Walker::walk_key_head(const program::Recurrent& s, size_t key_head, const C
                      .v_stride = heads * d,
                      .log_decays = log_decays.data(),
                      .betas = area.betas},
-                    {.keys = keys,
-                     .matrix = state.matrix.data() + h * d * d,
-                     .changes = state.changes.data() + h * kDeltaChunk * d,
-                     .log_decays = state.log_decays.data() + h * kDeltaChunk},
-                    area.scratch, buffer(s.out).row(rows.first) + h * d, buffer(s.out).stride);
+                    delta_head(s, key_head, i, rows.chunk, matrices), area.scratch,
+                    buffer(s.out).row(rows.first) + h * d, buffer(s.out).stride);
     for (size_t t = rows.first; t < rows.first + rows.n; ++t) {
       float* const out = buffer(s.out).row(t) + h * d;
       const float* const z = buffer(s.z.value_or(s.qkv)).row(t) + places.z + i * d;
@@ -98,12 +166,6 @@ void Walker::walk_key_head(const program::Recurrent& s, size_t key_head, const C
       call_.ops.silu_mul(z, out, out, d);
     }
   }
-  if (rows.slot + rows.n < kDeltaChunk) return;
-  // Nothing stays of a finished chunk, so that a state's bytes are a function of the tokens alone.
-  std::fill_n(keys, d * kDeltaChunk, 0.0f);
-  std::fill_n(state.changes.data() + key_head * heads * kDeltaChunk * d, heads * kDeltaChunk * d,
-              0.0f);
-  std::fill_n(state.log_decays.data() + key_head * heads * kDeltaChunk, heads * kDeltaChunk, 0.0);
 }
 
 // g and beta of a value head's rows.
@@ -132,24 +194,28 @@ void Walker::convolve(const program::Recurrent& s, const Channels& channels, siz
   for (size_t i = 0; i < shape.taps; ++i) {
     // Rows before the call's first are in the state.
     const size_t back = shape.taps - 1 - i;
-    rows[i] = back <= t ? buffer(s.qkv).row(t - back) + channels.source
-                        : state.rows.data() + (t + i) * shape.channels + channels.channel;
+    rows[i] = back <= t
+                  ? buffer(s.qkv).row(t - back) + channels.source
+                  : state.rows.data() + (n_kept_rows() + t + i) * shape.channels + channels.channel;
     row_taps[i] = taps + i * shape.channels + channels.channel;
   }
   call_.ops.convolve(rows.data(), row_taps.data(), shape.taps, out, channels.n);
 }
 
-// Moves the last taps - 1 raw rows of some channels into the state, oldest first.
+// The raw rows of some channels for the next call: the last taps - 1 before what may be taken back,
+// oldest first, then what may be.
 void Walker::keep_last_rows(const program::Recurrent& s, const Channels& channels) {
   const DeltaState& state = context_.states[s.state.value];
   const program::State& shape = call_.program.states[s.state.value];
-  const size_t kept = shape.taps - 1;
-  for (size_t i = 0; i < kept; ++i) {
-    // Row i of the new state is row i + n_rows() of the old one followed by the call's.
-    const size_t from = i + n_rows();
-    const float* const row = from < kept
-                                 ? state.rows.data() + from * shape.channels + channels.channel
-                                 : buffer(s.qkv).row(from - kept) + channels.source;
+  const size_t before = shape.taps - 1;
+  const size_t n_tentative = context_.span.end - context_.span.settled;
+  for (size_t i = 0; i < before + n_tentative; ++i) {
+    // Row i of the new state is this one of the old state's, those kept taken in, and the call's.
+    const size_t from = i + n_rows() - n_tentative;
+    const float* const row =
+        from < before
+            ? state.rows.data() + (n_kept_rows() + from) * shape.channels + channels.channel
+            : buffer(s.qkv).row(from - before) + channels.source;
     std::copy_n(row, channels.n, state.rows.data() + i * shape.channels + channels.channel);
   }
 }

@@ -156,10 +156,26 @@ class Walker {
   // Rows [first, first + n) of the call, which lie in one chunk (delta_chunk.h) from `slot` on.
   struct ChunkRows {
     size_t first = 0;
+    size_t chunk = 0;
     size_t slot = 0;
     size_t n = 0;
   };
-  void walk_key_head(const program::Recurrent& s, size_t key_head, const ChunkRows& rows);
+  void settle(const program::Recurrent& s, size_t key_head);
+  void walk_chunks(const program::Recurrent& s, size_t key_head);
+  void walk_key_head(const program::Recurrent& s, size_t key_head, const ChunkRows& rows,
+                     float* matrices);
+  void fold(const program::Recurrent& s, size_t key_head, size_t chunk, float* matrices);
+  static void clear(const program::Recurrent& s, size_t key_head, const DeltaLog& log);
+  [[nodiscard]] float* settled_matrices(const program::Recurrent& s, size_t key_head) const;
+  [[nodiscard]] DeltaHead delta_head(const program::Recurrent& s, size_t key_head, size_t i,
+                                     size_t chunk, float* matrices) const;
+  [[nodiscard]] DeltaHeadArea head_area(const program::Recurrent& s) const {
+    return {context_.heads[thread_].data(), s.head_dim, s.n_heads / s.n_key_heads};
+  }
+  // Rows that could have been taken back before this call, and have not been.
+  [[nodiscard]] size_t n_kept_rows() const {
+    return static_cast<size_t>(call_.rows.front().position.value) - context_.span_before.settled;
+  }
   void read_gates(const program::Recurrent& s, size_t head, const ChunkRows& rows,
                   std::span<double> log_decays, float* betas) const;
   void convolve(const program::Recurrent& s, const Channels& channels, size_t t, float* out) const;
