@@ -101,7 +101,7 @@ Status check(const CheckOptions& options) {
   if (!settings) return fail(settings.error());
   const Result<gguf::File> file = gguf::File::open(settings->model);
   if (!file) return fail(file.error());
-  const Result<model::Model> model = model::build_model(*file);
+  const Result<model::Model> model = model::build_model(*file, {.with_mtp = true});
   if (!model) return fail(model.error());
   const size_t n_threads = settings->n_threads != 0 ? settings->n_threads : available_cores();
 
@@ -111,11 +111,15 @@ Status check(const CheckOptions& options) {
   Result<std::unique_ptr<backend::Backend>> subject =
       backend::make_backend(settings->backend, {.n_threads = n_threads});
   if (!subject) return fail(std::move(subject).error());
-  for (const program::Step& step : model->program.main) {
-    if (Status s = (*subject)->supports(step); !s) {
-      return fail(Error(s.error()).with(fmt::format("step '{}'", step.label)));
+  Status supported;
+  program::for_each_step(model->program, [&](const program::Step& step) {
+    if (!supported) return;
+    supported = (*subject)->supports(step);
+    if (!supported) {
+      supported = fail(Error(supported.error()).with(fmt::format("step '{}'", step.label)));
     }
-  }
+  });
+  if (!supported) return supported;
   for (backend::Backend* backend : {oracle->get(), subject->get()}) {
     if (Status s = backend->load(model->program, model->weights, {}); !s) return fail(s.error());
   }

@@ -103,9 +103,10 @@ Status check_owner(const Header& header, const StateOwner& owner) {
   }
   if (header.position_bytes != expected.position_bytes ||
       header.fixed_bytes != expected.fixed_bytes) {
-    return fail("a state of {} bytes per position and {} besides; this model has {} and {}",
-                header.position_bytes, header.fixed_bytes, expected.position_bytes,
-                expected.fixed_bytes);
+    return fail(
+        "a state of {} bytes per position and {} besides; this model has {} and {} (with its head "
+        "for further tokens, --spec-type draft-mtp, it has more)",
+        header.position_bytes, header.fixed_bytes, expected.position_bytes, expected.fixed_bytes);
   }
   if (header.n_tokens > owner.n_context) {
     return fail("saved with {} tokens, the context holds {} (-c)", header.n_tokens,

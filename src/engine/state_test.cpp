@@ -224,6 +224,25 @@ INSTANTIATE_TEST_SUITE_P(, StateOfModelTest,
                                            ModelCase{"recurrent_reference", true, "reference"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+TEST_F(StateTest, AStateWithoutTheHeadsKvIsRefusedWhereTheHeadIsLoaded) {
+  ASSERT_TRUE(testing::write_tiny_hybrid(path_, {.head = testing::TinyHead::kPredictsFurther}));
+  EngineSettings settings = settings_of(kVariants[1]);
+  const auto without = load(settings);
+  settings.with_mtp = true;
+  const auto with = load(settings);
+  Session saved = new_session(*without);
+  run(saved, some_tokens(20, 1));
+  ASSERT_TRUE(save_session(saved, folder_.file("saved"), ""));
+  Session other = new_session(*with);
+  const Tokens before = some_tokens(9, 2);
+  run(other, before);
+  const auto restored = restore_session(other, folder_.file("saved"));
+  ASSERT_FALSE(restored);
+  EXPECT_NE(restored.error().message.find("bytes per position"), std::string::npos)
+      << restored.error().message;
+  EXPECT_EQ(Tokens(other.tokens().begin(), other.tokens().end()), before);
+}
+
 // A long document with three questions about it, asked in turn and once more.
 class LongStateTest : public StateOfModelTest {};
 

@@ -35,7 +35,7 @@ class HybridState : public ::testing::TestWithParam<std::string> {
                                                  .v_type = TensorType::kF32,
                                                  .max_rows = kPositions,
                                                  .max_logit_rows = kPositions,
-                                                 .max_tentative_rows = 15});
+                                                 .max_tentative_rows = 31});
     EXPECT_TRUE(context);
     return *context;
   }
@@ -140,11 +140,11 @@ TEST_P(HybridState, TentativeRowsComputeWhatOthersDo) {
   EXPECT_EQ(tried, run(make_context_with(20), 20, 28, 1));
 }
 
-// Wherever the first wrong token is, and wherever in a chunk of the recurrence (64 rows) it lies.
+// Wherever the first wrong token is, and wherever it lies in a chunk of the recurrence (16 rows).
 TEST_P(HybridState, RowsThatAreTakenBackLeaveNothing) {
-  const std::vector<float> expected = run(make_context(), 0, kPositions, 1);
+  const std::vector<float> expected = run(make_context(), 0, 60, 1);
   const size_t n_vocab = model_.program.n_vocab;
-  for (const uint64_t begin : {1u, 20u, 55u, 59u, 62u, 63u, 64u}) {
+  for (const uint64_t begin : {1u, 8u, 26u, 27u, 30u, 31u, 32u}) {
     for (uint64_t right = 0; right < 6; ++right) {
       SCOPED_TRACE(::testing::Message() << "from " << begin << ", right " << right);
       const backend::ContextId context = make_context_with(begin);
@@ -157,7 +157,25 @@ TEST_P(HybridState, RowsThatAreTakenBackLeaveNothing) {
             tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>((1 + right) * n_vocab),
             expected.begin() + static_cast<std::ptrdiff_t>((at - 1 - right) * n_vocab)));
       }
-      const std::vector<float> rest = run(context, at, kPositions, 5);
+      const std::vector<float> rest = run(context, at, 60, 5);
+      EXPECT_TRUE(std::equal(rest.begin(), rest.end(),
+                             expected.begin() + static_cast<std::ptrdiff_t>(at * n_vocab)));
+      backend_->release_context(context);
+    }
+  }
+}
+
+// More of them than a chunk has, so that two of its ends lie among them.
+TEST_P(HybridState, ManyRowsAreTakenBackToo) {
+  const std::vector<float> expected = run(make_context(), 0, 96, 1);
+  const size_t n_vocab = model_.program.n_vocab;
+  for (const uint64_t begin : {20u, 30u, 31u}) {
+    for (const uint64_t right : {0u, 1u, 2u, 3u, 12u, 17u, 18u, 29u, 31u}) {
+      SCOPED_TRACE(::testing::Message() << "from " << begin << ", right " << right);
+      const backend::ContextId context = make_context_with(begin);
+      try_rows(context, begin, begin + 32, begin + 1 + right);
+      const uint64_t at = begin + 1 + right;
+      const std::vector<float> rest = run(context, at, 96, 5);
       EXPECT_TRUE(std::equal(rest.begin(), rest.end(),
                              expected.begin() + static_cast<std::ptrdiff_t>(at * n_vocab)));
       backend_->release_context(context);
@@ -166,7 +184,7 @@ TEST_P(HybridState, RowsThatAreTakenBackLeaveNothing) {
 }
 
 TEST_P(HybridState, IsExportedWithoutWhatIsTakenBack) {
-  for (const uint64_t begin : {20u, 60u, 63u}) {
+  for (const uint64_t begin : {20u, 28u, 31u}) {
     for (uint64_t right = 0; right < 5; ++right) {
       SCOPED_TRACE(::testing::Message() << "from " << begin << ", right " << right);
       const backend::ContextId first = make_context_with(begin);

@@ -104,7 +104,7 @@ struct ExpertSizes {
 
 ExpertSizes expert_sizes(const Program& program) {
   ExpertSizes sizes;
-  for (const program::Step& step : program.main) {
+  program::for_each_step(program, [&](const program::Step& step) {
     if (const auto* up = std::get_if<program::ExpertGatedUp>(&step.operation)) {
       sizes.add(up->routing, up->gate);
       sizes.add(up->routing, up->up);
@@ -113,7 +113,7 @@ ExpertSizes expert_sizes(const Program& program) {
       sizes.products =
           std::max<size_t>(sizes.products, down->routing.n_slots() * down->down.rows());
     }
-  }
+  });
   return sizes;
 }
 
