@@ -169,7 +169,7 @@ TEST_P(StateOfModelTest, ASessionSavedAnywhereGoesOnAsIfItHadNotBeen) {
   wanted.sampler.seed = 7;
   wanted.max_tokens = 10;
   wanted.ignore_end = true;
-  // Ends of chunks of the prompt and of the recurrence (64), beside them, and far from both.
+  // Ends of chunks of the prompt and of the recurrence, beside them, and far from both.
   for (const size_t at : {1u, 15u, 16u, 17u, 37u, 63u, 64u, 65u, 100u, 127u, 128u, 129u}) {
     SCOPED_TRACE(at);
     const Tokens prompt(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at));

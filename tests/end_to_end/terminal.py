@@ -112,39 +112,64 @@ class ChatInATerminal(unittest.TestCase):
         chat.type(CTRL_D)
         self.assertEqual(chat.exit_code(), 0)
 
-    def answered_once(self, state):
-        """A chat with --state whose first answer was stopped and whose second is on its way."""
-        chat = Terminal(self.model, "--state", str(state))
-        for message in (b"the first", b"the second"):
-            chat.type(message + b"\r")
-            chat.wait_for(message + b"\r\n")
-            chat.wait_for_more()
-            if message == b"the first":
-                chat.type(CTRL_C)
-                chat.prompt()
+    def slow_question(self, state):
+        """A chat with --state: one answer, stopped, and a question that is one call of seconds,
+        which the first Ctrl-C cannot stop."""
+        chat = Terminal(self.model, "--state", str(state), "--backend", "reference", "-ub", "4000")
+        chat.type(b"the first\r")
+        chat.wait_for(b"the first\r\n")
+        chat.wait_for_more()
+        chat.type(CTRL_C)
+        chat.prompt()
+        chat.type(b"/save\r")
+        chat.wait_for(b"saved to")
+        chat.prompt()
+        chat.type(b"w " * 1700 + b"\r")
+        time.sleep(0.5)
         return chat
 
-    def take_up(self, state):
-        """Goes on with what was saved, which two turns belong to at least."""
-        chat = Terminal(self.model, "--state", str(state))
-        for _ in range(2):
-            chat.type(b"/undo\r")
-            chat.wait_for(b"taken back")
-            chat.prompt()
+    def interrupt(self, chat, times):
+        """Signals of one kind do not queue: one is taken before the next."""
+        for _ in range(times):
+            chat.type(CTRL_C)
+            time.sleep(0.3)
+
+    def take_up(self, state, *args):
+        """Goes on with what was saved: the first question and its answer."""
+        chat = Terminal(self.model, "--state", str(state), *args)
+        chat.type(b"/undo\r")
+        chat.wait_for(b"taken back")
+        chat.prompt()
+        chat.type(b"/undo\r")
+        chat.wait_for(b"nothing to take back")
+        chat.prompt()
         chat.type(CTRL_D)
         self.assertEqual(chat.exit_code(), 0)
 
-    def test_ctrl_c_twice_in_an_answer_leaves_and_keeps_the_conversation(self):
+    def test_the_second_ctrl_c_leaves_and_keeps_the_conversation(self):
         state = pathlib.Path(self.folder.name) / "left.state"
-        chat = self.answered_once(state)
-        chat.type(CTRL_C)
-        chat.type(CTRL_C)
+        chat = self.slow_question(state)
+        before = state.stat().st_mtime_ns
+        self.interrupt(chat, 2)
         self.assertEqual(chat.exit_code(), 130)
-        self.take_up(state)
+        self.assertNotEqual(state.stat().st_mtime_ns, before)
+        self.take_up(state, "--backend", "reference")
+
+    def test_the_third_ctrl_c_leaves_at_once_and_the_file_as_it_was(self):
+        state = pathlib.Path(self.folder.name) / "kept.state"
+        chat = self.slow_question(state)
+        before = state.stat().st_mtime_ns
+        self.interrupt(chat, 3)
+        self.assertEqual(chat.exit_code(), 130)
+        self.assertEqual(state.stat().st_mtime_ns, before)
+        self.take_up(state, "--backend", "reference")
 
     def test_ctrl_c_twice_while_typing_keeps_the_conversation(self):
         state = pathlib.Path(self.folder.name) / "typing.state"
-        chat = self.answered_once(state)
+        chat = Terminal(self.model, "--state", str(state))
+        chat.type(b"the first\r")
+        chat.wait_for(b"the first\r\n")
+        chat.wait_for_more()
         chat.type(CTRL_C)
         chat.prompt()
         chat.type(CTRL_C)
@@ -152,25 +177,6 @@ class ChatInATerminal(unittest.TestCase):
         chat.prompt()
         chat.type(CTRL_C)
         self.assertEqual(chat.exit_code(), 130)
-        self.take_up(state)
-
-    def test_nothing_half_written_is_left_by_the_third(self):
-        state = pathlib.Path(self.folder.name) / "kept.state"
-        chat = self.answered_once(state)
-        chat.type(CTRL_C)
-        chat.prompt()
-        chat.type(b"/save\r")
-        chat.wait_for(b"saved to")
-        chat.prompt()
-        before = state.read_bytes()
-        chat.type(b"go on\r")
-        chat.wait_for_more()
-        for _ in range(3):
-            chat.type(CTRL_C)
-        self.assertEqual(chat.exit_code(), 130)
-        # Either the old file or a whole new one, which goes on.
-        if state.read_bytes() != before:
-            self.assertGreater(state.stat().st_size, len(before))
         self.take_up(state)
 
 
