@@ -14,6 +14,8 @@
 #include "apps/command.h"
 #include "apps/model_options.h"
 #include "base/random.h"
+#include "engine/expert_report.h"
+#include "engine/expert_tensors.h"
 #include "engine/session.h"
 #include "os/bandwidth.h"
 #include "os/cpu_features.h"
@@ -29,6 +31,7 @@ struct BenchOptions {
   size_t repetitions = 5;
   std::string format = "md";
   bool progress = false;
+  std::string route_trace;
 };
 
 std::string model_type(const engine::Engine& engine) {
@@ -66,7 +69,11 @@ BenchSetting setting_of(const engine::Engine& engine, const BenchOptions& option
           .chunk_tokens = s.chunk_tokens,
           .k_type = kv_type_name(s.k_type),
           .v_type = kv_type_name(s.v_type),
-          .bandwidth_gbps = measure_read_bandwidth_gbps(s.n_threads).value_or(0.0)};
+          .bandwidth_gbps = measure_read_bandwidth_gbps(s.n_threads).value_or(0.0),
+          .expert_cache = engine::expert_file_bytes(engine.experts()) == 0
+                              ? ""
+                              : expert_cache_name(*s.expert_cache),
+          .route_trace = s.route_trace.string()};
 }
 
 class Bench {
@@ -79,13 +86,16 @@ class Bench {
     BenchRow row{.test = test,
                  .time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
                  .samples_ns = {},
-                 .bytes_per_token = bytes_per_token(test)};
+                 .bytes_per_token = bytes_per_token(test),
+                 .experts = {}};
     if (Status s = warm_up(test); !s) return fail(s.error());
+    timed_experts_ = {};
     for (size_t i = 0; i < repetitions; ++i) {
       const Result<double> ns = run(test);
       if (!ns) return fail(ns.error());
       row.samples_ns.push_back(*ns);
     }
+    row.experts = std::move(timed_experts_);
     return row;
   }
 
@@ -117,6 +127,7 @@ class Bench {
         return fail(s.error());
       }
     }
+    const engine::ExpertReport before = engine::expert_report(engine_);
     const auto start = std::chrono::steady_clock::now();
     if (test.n_prompt > 0) {
       if (Status s = session_.set_prompt(ids, {}); !s) return fail(s.error());
@@ -128,6 +139,7 @@ class Bench {
       if (!s) return fail(s.error());
     }
     const std::chrono::duration<double, std::nano> ns = std::chrono::steady_clock::now() - start;
+    timed_experts_.add(engine::expert_report(engine_).since(before));
     return ns.count();
   }
 
@@ -153,6 +165,7 @@ class Bench {
 
   engine::Engine& engine_;
   engine::Session session_;
+  engine::ExpertReport timed_experts_;  // of the repetitions so far
 };
 
 // Rows as they are measured, on stdout.
@@ -176,7 +189,10 @@ class Table {
 };
 
 Status bench_model(const BenchOptions& options, const std::vector<BenchTest>& tests, Table& table) {
-  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(options.model);
+  Result<engine::EngineSettings> settings = engine_settings(options.model);
+  if (!settings) return fail(std::move(settings).error());
+  settings->route_trace = options.route_trace;
+  const Result<std::unique_ptr<engine::Engine>> engine = load_engine(*settings);
   if (!engine) return fail(engine.error());
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
@@ -239,6 +255,9 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag_callback(
       "--json", [options] { options->format = "json"; }, "The same as -o json");
+  command->add_option("--route-trace", options->route_trace,
+                      "Experts as a recorded trace chose them, not as the routers do; to compare "
+                      "--expert-cache-mib at a known skew");
   command->add_flag("--progress", options->progress, "Say on stderr what is being measured");
   command->footer("Example:\n  godwit bench -m smollm2 -p 512 -n 64 -d 0,4096 -r 3");
   command->callback([options] { finish(bench(*options)); });

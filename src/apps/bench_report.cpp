@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/expert_figures.h"
+
 namespace godwit::apps {
 namespace {
 
@@ -37,32 +39,42 @@ double percent(const BenchSetting& setting, const BenchRow& row) {
 
 ordered_json row_json(const BenchSetting& setting, const BenchRow& row) {
   const std::vector<double> speeds = row.tokens_per_s();
-  return {{"build_commit", setting.commit},
-          {"cpu_info", setting.processor},
-          {"backends", setting.backend},
-          {"model_filename", setting.model_path},
-          {"model_type", setting.model_type},
-          {"model_size", setting.model_bytes},
-          {"model_n_params", setting.n_params},
-          {"n_ubatch", setting.chunk_tokens},
-          {"n_threads", setting.n_threads},
-          {"type_k", setting.k_type},
-          {"type_v", setting.v_type},
-          {"n_prompt", row.test.n_prompt},
-          {"n_gen", row.test.n_gen},
-          {"n_depth", row.test.n_depth},
-          {"test_time", row.time},
-          {"avg_ns", std::llround(mean(row.samples_ns))},
-          {"stddev_ns", std::llround(deviation(row.samples_ns))},
-          {"avg_ts", mean(speeds)},
-          {"stddev_ts", deviation(speeds)},
-          {"samples_ns", whole(row.samples_ns)},
-          {"samples_ts", speeds},
-          {"isa", setting.isa},
-          {"bytes_per_token", row.bytes_per_token},
-          {"gbps", row.gbps()},
-          {"measured_bandwidth_gbps", setting.bandwidth_gbps},
-          {"percent_of_bandwidth", percent(setting, row)}};
+  ordered_json json = {{"build_commit", setting.commit},
+                       {"cpu_info", setting.processor},
+                       {"backends", setting.backend},
+                       {"model_filename", setting.model_path},
+                       {"model_type", setting.model_type},
+                       {"model_size", setting.model_bytes},
+                       {"model_n_params", setting.n_params},
+                       {"n_ubatch", setting.chunk_tokens},
+                       {"n_threads", setting.n_threads},
+                       {"type_k", setting.k_type},
+                       {"type_v", setting.v_type},
+                       {"n_prompt", row.test.n_prompt},
+                       {"n_gen", row.test.n_gen},
+                       {"n_depth", row.test.n_depth},
+                       {"test_time", row.time},
+                       {"avg_ns", std::llround(mean(row.samples_ns))},
+                       {"stddev_ns", std::llround(deviation(row.samples_ns))},
+                       {"avg_ts", mean(speeds)},
+                       {"stddev_ts", deviation(speeds)},
+                       {"samples_ns", whole(row.samples_ns)},
+                       {"samples_ts", speeds},
+                       {"isa", setting.isa},
+                       {"bytes_per_token", row.bytes_per_token},
+                       {"gbps", row.gbps()},
+                       {"measured_bandwidth_gbps", setting.bandwidth_gbps},
+                       {"percent_of_bandwidth", percent(setting, row)}};
+  if (setting.expert_cache.empty()) return json;
+  const ExpertFigures f = expert_figures(row.experts, row.n_tokens());
+  json["expert_cache"] = setting.expert_cache;
+  json["route_trace"] = setting.route_trace;
+  json["expert_hit_rate"] = f.hit_rate;
+  json["expert_bytes_per_token"] = f.bytes_per_token;
+  json["device_bytes_per_token"] = f.device_per_token;
+  json["expert_stall_ms_per_token"] = f.stall_ms_per_token;
+  json["expert_layers"] = expert_json(row.experts, row.n_tokens())["layers"];
+  return json;
 }
 
 // As llama-bench: every value in quotes, a quote within doubled.
@@ -105,12 +117,16 @@ std::string count_text(uint64_t n) {
 
 std::string markdown_row(const BenchSetting& setting, const BenchRow& row) {
   const std::vector<double> speeds = row.tokens_per_s();
-  return fmt::format(
-      kMarkdownRow, setting.model_type, size_text(setting.model_bytes),
-      count_text(setting.n_params), setting.backend, setting.n_threads, row.test.name(),
-      fmt::format("{:.2f} \u00b1 {:.2f}", mean(speeds), deviation(speeds)),
-      fmt::format("{:.2f}", row.bytes_per_token * 1e-6), fmt::format("{:.2f}", row.gbps()),
-      fmt::format("{:.1f}", percent(setting, row)));
+  std::string text =
+      fmt::format(kMarkdownRow, setting.model_type, size_text(setting.model_bytes),
+                  count_text(setting.n_params), setting.backend, setting.n_threads, row.test.name(),
+                  fmt::format("{:.2f} \u00b1 {:.2f}", mean(speeds), deviation(speeds)),
+                  fmt::format("{:.2f}", row.bytes_per_token * 1e-6),
+                  fmt::format("{:.2f}", row.gbps()), fmt::format("{:.1f}", percent(setting, row)));
+  if (row.experts.layers.empty()) return text;
+  // Not in the table: its columns are llama-bench's.
+  return text +
+         fmt::format("{}: {}\n", setting.expert_cache, expert_line(row.experts, row.n_tokens()));
 }
 
 }  // namespace
@@ -122,6 +138,8 @@ std::vector<double> BenchRow::tokens_per_s() const {
   }
   return speeds;
 }
+
+size_t BenchRow::n_tokens() const { return samples_ns.size() * (test.n_prompt + test.n_gen); }
 
 double BenchRow::gbps() const { return bytes_per_token * mean(tokens_per_s()) * 1e-9; }
 

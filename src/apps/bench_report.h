@@ -8,6 +8,7 @@
 
 #include "apps/bench_plan.h"
 #include "base/result.h"
+#include "engine/expert_report.h"
 
 namespace godwit::apps {
 
@@ -25,17 +26,21 @@ struct BenchSetting {
   size_t chunk_tokens = 0;
   std::string k_type;
   std::string v_type;
-  double bandwidth_gbps = 0;  // measured in this run
+  double bandwidth_gbps = 0;      // measured in this run
+  std::string expert_cache = {};  // "full", "mmap", "4096"; "": no experts
+  std::string route_trace = {};   // in place of the routers
 };
 
 struct BenchRow {
   BenchTest test;
-  std::string time;                // ISO 8601, UTC
-  std::vector<double> samples_ns;  // one per repetition
-  double bytes_per_token = 0;      // traffic.h, mean over the tokens of the row
+  std::string time;                   // ISO 8601, UTC
+  std::vector<double> samples_ns;     // one per repetition
+  double bytes_per_token = 0;         // traffic.h, mean over the tokens of the row
+  engine::ExpertReport experts = {};  // of all repetitions; no layers where all are resident
 
   [[nodiscard]] std::vector<double> tokens_per_s() const;
-  [[nodiscard]] double gbps() const;  // at the mean speed
+  [[nodiscard]] double gbps() const;      // at the mean speed
+  [[nodiscard]] size_t n_tokens() const;  // of all repetitions
 };
 
 enum class BenchFormat { kMarkdown, kCsv, kJson, kJsonLines };

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include "apps/synth_model.h"
 #include "base/random.h"
 #include "engine/engine.h"
+#include "engine/expert_report.h"
 #include "engine/generate.h"
 #include "engine/session.h"
 #include "testing/expert_reads.h"
@@ -247,6 +249,88 @@ TEST_P(ExpertCacheTest, ATruncatedFileIsAnErrorThatNamesIt) {
     std::filesystem::copy_file(path_, copy, std::filesystem::copy_options::overwrite_existing);
     EXPECT_EQ(run(*session, 5).size(), 7 * engine->program().n_vocab) << name_of(policy);
   }
+}
+
+TEST_P(ExpertCacheTest, PlansWithWhatThePolicyKeeps) {
+  const uint64_t all = load(settings(kFull))->plan().need.expert_bytes;
+  const auto in_budget = load(settings(budget(3)));
+  EXPECT_LE(in_budget->plan().need.expert_bytes, 3u << 20);
+  EXPECT_GT(in_budget->plan().need.expert_bytes, 2u << 20);
+  EXPECT_GT(all, 8u << 20);
+  EXPECT_EQ(load(settings(kMapped))->plan().need.expert_bytes, 0u);
+  EngineSettings unasked = settings(kFull);
+  unasked.expert_cache.reset();
+  EXPECT_EQ(load(unasked)->settings().expert_cache, kFull);
+}
+
+TEST_P(ExpertCacheTest, ReplaysATrace) {
+  // Every token chooses the same four experts, so that they are read once.
+  std::ofstream out(folder_.file("trace"));
+  out << "godwit-route-trace 1 layers=4 experts=16\n";
+  for (int token = 0; token < 2; ++token) {
+    for (int layer = 0; layer < 4; ++layer) out << token << ' ' << layer << " 3 5 8 13\n";
+  }
+  out.close();
+  EngineSettings chosen = settings(budget(8));
+  chosen.route_trace = folder_.file("trace");
+  const auto engine = load(chosen);
+  run(*engine, 5);
+  const engine::ExpertReport report = engine::expert_report(*engine);
+  ASSERT_EQ(report.layers.size(), 4u);
+  EXPECT_EQ(report.layers[3].name, "blk.3");
+  for (const engine::ExpertReport::Layer& layer : report.layers) {
+    EXPECT_EQ(layer.counts.misses + layer.counts.prefetch_hits, 8u) << layer.name;
+  }
+  std::ofstream(folder_.file("trace")) << "godwit-route-trace 1 layers=3 experts=16\n0 0 1 2 3 4\n";
+  const auto refused = Engine::load(chosen, {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("3 layers"), std::string::npos);
+}
+
+// kB of a line of /proc/self/status.
+uint64_t status_kb(const std::string& name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    uint64_t value = 0;
+    if (word == name && file >> value) return value;
+  }
+  return 0;
+}
+
+// What a run adds to the memory that was resident before, at its peak.
+uint64_t peak_mib_of(const EngineSettings& settings) {
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  const uint64_t before = status_kb("VmRSS:");
+  Result<std::unique_ptr<Engine>> engine = Engine::load(settings, {});
+  EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
+  Result<Session> session = (*engine)->new_session();
+  EXPECT_TRUE(session->set_prompt(some_tokens(60, 1), {}));
+  for (const TokenId token : some_tokens(20, 2)) EXPECT_TRUE(session->append(token));
+  const uint64_t peak = status_kb("VmHWM:");
+  return (peak - std::min(peak, before)) >> 10;
+}
+
+TEST(ExpertMemory, StaysWithinTheBudget) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep memory of their own";
+#endif
+  const testing::TemporaryFolder folder;
+  SynthOptions options = small_model("qwen3moe");
+  options.shape.experts = {.count = 64, .used = 4, .ffn = 512};
+  options.rules = {};
+  EngineSettings settings;
+  settings.model = folder.file("model.gguf");
+  settings.n_threads = 2;
+  settings.n_context = 128;
+  settings.chunk_tokens = 16;
+  ASSERT_TRUE(write_synth_model(*plan_synth_model(options), settings.model, {}));
+  settings.expert_cache = budget(16);
+  const uint64_t in_budget = peak_mib_of(settings);
+  settings.expert_cache = kFull;
+  const uint64_t full = peak_mib_of(settings);
+  // 100 MiB of experts; all else is 12 MiB or less.
+  EXPECT_LE(in_budget, 16u + 12u);
+  EXPECT_GE(full, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ExpertCacheTest, ::testing::Values("qwen3next", "qwen3moe"),

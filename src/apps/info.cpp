@@ -7,8 +7,9 @@
 
 #include "apps/command.h"
 #include "apps/model_options.h"
-#include "backend/registry.h"
+#include "engine/expert_tensors.h"
 #include "engine/memory_plan.h"
+#include "engine/planned_backend.h"
 #include "model/registry.h"
 #include "os/bandwidth.h"
 #include "os/cpu_features.h"
@@ -45,6 +46,7 @@ struct Facts {
   program::Traffic at_start;  // one token at position 0
   program::Traffic at_depth;  // one token at the last position of the context
   double bandwidth_gbps = 0;
+  uint64_t expert_file_bytes = 0;  // 0: no routed experts
 };
 
 // Metadata strings are the file's: printable ASCII and UTF-8 pass, controls are spelled out.
@@ -117,25 +119,21 @@ Result<Facts> gather(const gguf::File& file, const model::Model& model,
     share.weights += tensor.rows() * tensor.cols();
     share.bytes += tensor.bytes;
   }
-  const size_t n_threads = settings.n_threads != 0 ? settings.n_threads : available_cores();
-  Result<std::unique_ptr<backend::Backend>> backend =
-      backend::make_backend(settings.backend, {.n_threads = n_threads});
-  if (!backend) return fail(std::move(backend).error());
-  Result<engine::MemoryPlan> plan =
-      engine::plan_memory(**backend, model.program,
-                          {.n_context = settings.n_context,
-                           .context = {.n_positions = 0,
-                                       .k_type = settings.k_type,
-                                       .v_type = settings.v_type,
-                                       .max_rows = settings.chunk_tokens,
-                                       .max_logit_rows = 1}});
-  if (!plan) return fail(std::move(plan).error());
-  facts.plan = *plan;
+  if (facts.settings.n_threads == 0) facts.settings.n_threads = available_cores();
+  facts.settings.max_logit_rows = 1;
+  const Result<experts::ExpertSource> experts = engine::find_experts(file, model.program);
+  if (!experts) return fail(experts.error());
+  facts.expert_file_bytes = engine::expert_file_bytes(*experts);
+  const Result<engine::PlannedBackend> planned =
+      engine::plan_backend(facts.settings, {.program = model.program, .experts = *experts});
+  if (!planned) return fail(planned.error());
+  facts.plan = planned->plan;
+  facts.settings.expert_cache = planned->expert_cache;
   program::TrafficInput input = input_at_depth(facts);
   facts.at_depth = program::traffic_of(model.program, input);
   input.position = 0;
   facts.at_start = program::traffic_of(model.program, input);
-  facts.bandwidth_gbps = measure_read_bandwidth_gbps(n_threads).value_or(0.0);
+  facts.bandwidth_gbps = measure_read_bandwidth_gbps(facts.settings.n_threads).value_or(0.0);
   return facts;
 }
 
@@ -187,12 +185,12 @@ void print_text(const gguf::File& file, const model::Model& model, const Facts& 
               static_cast<unsigned long long>(plan.n_context), facts.settings.backend.c_str(),
               kv_type_name(facts.settings.k_type).c_str(),
               kv_type_name(facts.settings.v_type).c_str());
-  std::printf("  weights %s + KV %s + scratch %s = %s; %s available\n",
-              engine::format_bytes(plan.need.weight_bytes).c_str(),
-              engine::format_bytes(plan.need.kv_bytes).c_str(),
-              engine::format_bytes(plan.need.scratch_bytes).c_str(),
-              engine::format_bytes(plan.total()).c_str(),
+  std::printf("  %s; %s available\n", engine::describe(plan, facts.expert_file_bytes).c_str(),
               engine::format_bytes(plan.available_bytes).c_str());
+  if (facts.expert_file_bytes > 0) {
+    std::printf("  experts by --expert-cache-mib %s\n",
+                expert_cache_name(*facts.settings.expert_cache).c_str());
+  }
   std::printf("\nfloor per token at the %.1f GB/s measured on %s\n", facts.bandwidth_gbps,
               std::string(processor_name()).c_str());
   print_floor("at position 0", facts.at_start, facts.bandwidth_gbps);
@@ -284,7 +282,11 @@ void print_json(const gguf::File& file, const model::Model& model, const Facts& 
                 {"k_type", kv_type_name(facts.settings.k_type)},
                 {"v_type", kv_type_name(facts.settings.v_type)},
                 {"weight_bytes", plan.need.weight_bytes},
+                {"expert_bytes", plan.need.expert_bytes},
+                {"expert_file_bytes", facts.expert_file_bytes},
+                {"expert_cache", expert_cache_name(*facts.settings.expert_cache)},
                 {"kv_bytes", plan.need.kv_bytes},
+                {"state_bytes", plan.need.state_bytes},
                 {"scratch_bytes", plan.need.scratch_bytes},
                 {"available_bytes", plan.available_bytes}}},
               {"measured_bandwidth_gbps", facts.bandwidth_gbps},

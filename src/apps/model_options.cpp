@@ -11,6 +11,8 @@
 #include "apps/progress.h"
 #include "base/log.h"
 #include "chat/named_templates.h"
+#include "engine/expert_tensors.h"
+#include "os/topology.h"
 
 namespace godwit::apps {
 namespace {
@@ -36,6 +38,18 @@ Result<TensorType> parse_kv_type(std::string_view name) {
     return geometry->type;
   }
   return fail("KV type '{}' is not supported; f16 and f32 are", name);
+}
+
+std::string expert_cache_name(const experts::CachePolicy& policy) {
+  switch (policy.kind) {
+    case experts::CacheKind::kFull:
+      return "full";
+    case experts::CacheKind::kBudget:
+      return std::to_string(policy.budget_mib);
+    case experts::CacheKind::kMapped:
+      return "mmap";
+  }
+  return "";
 }
 
 std::string kv_type_name(TensorType type) {
@@ -77,6 +91,19 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       "--expert-cache-mib", options.expert_cache,
       "Routed experts in memory: full (all), a hard budget in MiB for those used last, or mmap "
       "(the page cache decides). Without it: all, or what memory holds. No answer depends on it");
+  command
+      .add_option(
+          "--expert-reads", options.expert_reads,
+          "With a budget: direct (past the page cache, so that it is all the memory experts "
+          "take) or buffered (the page cache keeps what it has room for)")
+      ->check(CLI::IsMember({"direct", "buffered"}))
+      ->capture_default_str();
+  command
+      .add_option("--expert-read-threads", options.expert_read_threads,
+                  "Threads that read and pack experts; 0: 4 for direct reads, one per core for "
+                  "buffered ones")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
   command
       .add_option("--backend", options.backend,
                   "cpu, cuda (NVIDIA GPUs), or reference (double precision, slow)")
@@ -141,6 +168,13 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
     if (!policy) return fail(Error(policy.error()).with("--expert-cache-mib"));
     settings.expert_cache = *policy;
   }
+  if (options.expert_reads == "buffered") {
+    settings.expert_reads.read_mode = experts::ReadMode::kBuffered;
+    settings.expert_reads.n_read_threads = static_cast<uint32_t>(available_cores());
+  }
+  if (options.expert_read_threads != 0) {
+    settings.expert_reads.n_read_threads = options.expert_read_threads;
+  }
   if (!options.chat_template_file.empty()) {
     Result<std::string> source = read_text_file(options.chat_template_file);
     if (!source) return fail(std::move(source).error());
@@ -175,7 +209,10 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const engine::EngineSettings
         }
         bar->update(done);
       });
-  if (engine) log::info((*engine)->backend().describe());
+  if (engine) {
+    log::info((*engine)->backend().describe());
+    log::info(engine::describe((*engine)->plan(), engine::expert_file_bytes((*engine)->experts())));
+  }
   return engine;
 }
 

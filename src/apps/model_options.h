@@ -21,7 +21,9 @@ struct ModelOptions {
   size_t chunk_tokens = 512;
   std::string k_type = "f16";
   std::string v_type = "f16";
-  std::string expert_cache;   // full, mmap, MiB; "": as memory allows
+  std::string expert_cache;  // full, mmap, MiB; "": as memory allows
+  std::string expert_reads = "direct";
+  uint32_t expert_read_threads = 0;
   std::string kv_type;        // both at once
   std::string chat_template;  // a name, or Jinja
   std::string chat_template_file;
@@ -37,6 +39,8 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Errors: a name that is not a KV type here; what is supported.
 [[nodiscard]] Result<TensorType> parse_kv_type(std::string_view name);
+// As --expert-cache-mib spells it: "full", "mmap", "4096".
+[[nodiscard]] std::string expert_cache_name(const experts::CachePolicy& policy);
 // As the flags spell it: "f16".
 [[nodiscard]] std::string kv_type_name(TensorType type);
 

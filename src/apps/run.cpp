@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
+#include "apps/expert_figures.h"
 #include "apps/interrupt.h"
 #include "apps/model_options.h"
 #include "apps/progress.h"
@@ -101,22 +102,28 @@ void print_json(const engine::Engine& engine, const engine::GenerateSettings& se
   for (const engine::TokenReport& report : result.reports) {
     probabilities.push_back(report_json(engine, report));
   }
-  const json out = {{"text", result.text},
-                    {"tokens", ids},
-                    {"stop_reason", engine::stop_reason_name(result.reason)},
-                    {"seed", settings.sampler.seed},
-                    {"logprobs", probabilities},
-                    {"stats",
-                     {{"prompt_tokens", result.n_prompt},
-                      {"prompt_tokens_kept", result.n_reused},
-                      {"prompt_tokens_per_s", figures.prompt_tokens_per_s},
-                      {"decode_tokens", result.tokens.size()},
-                      {"decode_tokens_per_s", figures.decode_tokens_per_s},
-                      {"bytes_per_token", figures.bytes_per_token},
-                      {"gbps", figures.gbps},
-                      {"measured_bandwidth_gbps", figures.bandwidth_gbps},
-                      {"speculation", speculation_json(result)},
-                      {"backend", engine.backend().describe()}}}};
+  json out = {{"text", result.text},
+              {"tokens", ids},
+              {"stop_reason", engine::stop_reason_name(result.reason)},
+              {"seed", settings.sampler.seed},
+              {"logprobs", probabilities},
+              {"stats",
+               {{"prompt_tokens", result.n_prompt},
+                {"prompt_tokens_kept", result.n_reused},
+                {"prompt_tokens_per_s", figures.prompt_tokens_per_s},
+                {"decode_tokens", result.tokens.size()},
+                {"decode_tokens_per_s", figures.decode_tokens_per_s},
+                {"bytes_per_token", figures.bytes_per_token},
+                {"gbps", figures.gbps},
+                {"measured_bandwidth_gbps", figures.bandwidth_gbps},
+                {"speculation", speculation_json(result)},
+                {"backend", engine.backend().describe()}}}};
+  if (!result.decode_experts.layers.empty()) {
+    out["stats"]["experts"] = {
+        {"cache", expert_cache_name(*engine.settings().expert_cache)},
+        {"prompt", expert_json(result.prompt_experts, result.n_prompt - result.n_reused)},
+        {"decode", expert_json(result.decode_experts, result.n_decode_tokens)}};
+  }
   std::printf("%s\n", out.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
 }
 

@@ -40,7 +40,10 @@ uint64_t cache_budget_bytes(const StateOptions& options, const engine::Engine& e
   const uint64_t available = available_memory_bytes();
   if (available == 0) return mib << 20;
   const backend::MemoryNeed& need = engine.plan().need;
-  const uint64_t taken = need.kv_bytes + need.scratch_bytes;
+  uint64_t taken = need.kv_bytes + need.state_bytes + need.scratch_bytes;
+  // Slots count against memory only when experts first come into them.
+  const auto& policy = engine.settings().expert_cache;
+  if (policy && policy->kind == experts::CacheKind::kBudget) taken += need.expert_bytes;
   return std::min(mib << 20, available > taken ? (available - taken) / 2 : 0);
 }
 

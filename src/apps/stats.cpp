@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/expert_figures.h"
 #include "os/bandwidth.h"
 
 namespace godwit::apps {
@@ -51,6 +52,9 @@ std::string stats_line(const engine::GenerateResult& result, const DecodeFigures
         s.n_accepted, 100 * static_cast<double>(s.n_accepted) / static_cast<double>(s.n_drafted),
         static_cast<double>(result.n_decode_tokens) / static_cast<double>(result.n_decode_steps),
         s.gain());
+  }
+  if (!result.decode_experts.layers.empty() && result.n_decode_tokens > 0) {
+    line += " | " + expert_line(result.decode_experts, result.n_decode_tokens);
   }
   line += fmt::format(" | ended by {}", engine::stop_reason_name(result.reason));
   return line;

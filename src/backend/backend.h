@@ -19,6 +19,7 @@
 #include "backend/state.h"
 #include "base/result.h"
 #include "base/tensor_type.h"
+#include "experts/route_trace.h"
 #include "experts/store.h"
 #include "program/program.h"
 
@@ -47,12 +48,16 @@ struct BackendSettings {
   const experts::ExpertSource* experts = nullptr;
   experts::CachePolicy expert_cache = {};
   experts::StoreOptions expert_reads = {};
+  // Chooses experts in place of the routers of Program::main, token by token as they are run: for
+  // measurements. Null: the routers choose. Outlives the backend.
+  const experts::RouteTrace* route_trace = nullptr;
 };
 
 struct MemoryNeed {
   uint64_t weight_bytes = 0;   // resident after load, routed experts included
   uint64_t expert_bytes = 0;   // of them, the routed experts: as the policy says
-  uint64_t kv_bytes = 0;       // of one context
+  uint64_t kv_bytes = 0;       // of one context: grows with its positions
+  uint64_t state_bytes = 0;    // of one context: recurrent states
   uint64_t scratch_bytes = 0;  // of one context: activations and work areas
 };
 

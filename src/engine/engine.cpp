@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "backend/registry.h"
 #include "chat/named_templates.h"
 #include "engine/expert_tensors.h"
+#include "engine/planned_backend.h"
 #include "engine/session.h"
 #include "model/registry.h"
 #include "os/cpu_features.h"
@@ -72,36 +72,26 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   Result<experts::ExpertSource> experts = find_experts(engine->file_, engine->program_);
   if (!experts) return fail(std::move(experts).error());
   engine->experts_ = *std::move(experts);
-  const experts::CachePolicy policy = own.expert_cache.value_or(experts::CachePolicy{});
-  Result<std::unique_ptr<backend::Backend>> backend =
-      backend::make_backend(own.backend, {.n_threads = own.n_threads,
-                                          .experts = &*engine->experts_,
-                                          .expert_cache = policy,
-                                          .expert_reads = own.expert_reads});
-  if (!backend) return fail(std::move(backend).error());
-  for (const program::StepList list : {program::StepList::kMain, program::StepList::kMtp}) {
-    for (const program::Step& step : engine->program_.steps(list)) {
-      if (Status s = (*backend)->supports(step); !s) {
-        return fail(Error(s.error()).with(fmt::format("step '{}'", step.label)));
-      }
+  if (!own.route_trace.empty()) {
+    if (own.backend != "cpu") {
+      return fail("backend {} does not replay routes; cpu does", own.backend);
     }
+    auto trace = experts::RouteTrace::open(own.route_trace);
+    if (!trace) return fail(std::move(trace).error());
+    engine->route_trace_ = *std::move(trace);
   }
-  Result<MemoryPlan> plan =
-      plan_memory(**backend, engine->program_,
-                  {.n_context = own.n_context,
-                   .context = {.n_positions = 0,
-                               .k_type = own.k_type,
-                               .v_type = own.v_type,
-                               .max_rows = own.chunk_tokens,
-                               .max_logit_rows = own.max_logit_rows,
-                               .max_tentative_rows = own.max_tentative_rows}});
-  if (!plan) return fail(std::move(plan).error());
-  engine->plan_ = *plan;
-  own.n_context = plan->n_context;
-  if (Status s = (*backend)->load(engine->program_, model->weights, progress); !s) {
+  Result<PlannedBackend> planned =
+      plan_backend(own, {.program = engine->program_,
+                         .experts = *engine->experts_,
+                         .route_trace = engine->route_trace_ ? &*engine->route_trace_ : nullptr});
+  if (!planned) return fail(std::move(planned).error());
+  own.expert_cache = planned->expert_cache;
+  engine->plan_ = planned->plan;
+  own.n_context = planned->plan.n_context;
+  if (Status s = planned->backend->load(engine->program_, model->weights, progress); !s) {
     return fail(s.error());
   }
-  engine->backend_ = std::move(*backend);
+  engine->backend_ = std::move(planned->backend);
 
   engine->choose_chat_template();
   return engine;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "chat/template.h"
 #include "engine/memory_plan.h"
+#include "experts/route_trace.h"
 #include "experts/source.h"
 #include "experts/store.h"
 #include "gguf/file.h"
@@ -37,6 +38,8 @@ struct EngineSettings {
   // Routed experts: absent, all of them resident, or as many as memory holds.
   std::optional<experts::CachePolicy> expert_cache;
   experts::StoreOptions expert_reads;
+  // A recorded choice of experts in place of the router's, for measurements; "": none.
+  std::filesystem::path route_trace;
   // Tokens that a session may take back although the model has recurrent states
   // (Session::append); lowered to max_logit_rows - 1.
   size_t max_tentative_rows = 0;
@@ -59,6 +62,7 @@ class Engine {
   [[nodiscard]] const program::Program& program() const { return program_; }
   [[nodiscard]] const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
   [[nodiscard]] const MemoryPlan& plan() const { return plan_; }
+  [[nodiscard]] const experts::ExpertSource& experts() const { return *experts_; }
   [[nodiscard]] backend::Backend& backend() const { return *backend_; }
 
   // The chat template, or why it does not parse. A file without one gets chat::kDefaultTemplate.
@@ -82,6 +86,7 @@ class Engine {
   gguf::File file_;
   tokenizer::Tokenizer tokenizer_;
   program::Program program_;
+  std::optional<experts::RouteTrace> route_trace_;
   std::optional<experts::ExpertSource> experts_;         // set by load(); points into file_
   std::optional<Result<chat::Template>> chat_template_;  // set by load()
   TemplateOrigin chat_template_origin_ = TemplateOrigin::kFile;

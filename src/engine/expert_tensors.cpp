@@ -39,4 +39,12 @@ Result<experts::ExpertSource> find_experts(const gguf::File& file,
   return experts::ExpertSource::create(file, layers);
 }
 
+uint64_t expert_file_bytes(const experts::ExpertSource& source) {
+  uint64_t sum = 0;
+  for (uint32_t layer = 0; layer < source.n_layers(); ++layer) {
+    if (source.n_experts(layer) > 0) sum += source.n_experts(layer) * source.file_bytes(layer);
+  }
+  return sum;
+}
+
 }  // namespace godwit::engine

@@ -2,6 +2,8 @@
 // (experts/source.h). Called by Engine::load and by commands that plan without loading.
 #pragma once
 
+#include <cstdint>
+
 #include "base/result.h"
 #include "experts/source.h"
 #include "gguf/file.h"
@@ -14,5 +16,8 @@ namespace godwit::engine {
 // Errors: as ExpertSource::create. `file` must outlive the result.
 [[nodiscard]] Result<experts::ExpertSource> find_experts(const gguf::File& file,
                                                          const program::Program& program);
+
+// Bytes of all experts in the file.
+[[nodiscard]] uint64_t expert_file_bytes(const experts::ExpertSource& source);
 
 }  // namespace godwit::engine

@@ -107,6 +107,7 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
 
   GenerateResult result;
   result.n_prompt = prompt.size();
+  const ExpertReport experts_before = expert_report(engine);
   const Clock::time_point prompt_start = Clock::now();
   const Status prefilled = session.set_prompt(prompt, [&](size_t done, size_t total) {
     if (callbacks.on_prompt) callbacks.on_prompt(done, total);
@@ -123,6 +124,8 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
 
   TextSink sink(engine.tokenizer(), settings, callbacks);
   Speculation timeline(session, settings.speculation);
+  const ExpertReport experts_between = expert_report(engine);
+  result.prompt_experts = experts_between.since(experts_before);
   const Clock::time_point decode_start = Clock::now();
   while (true) {
     if (settings.max_tokens >= 0 &&
@@ -170,6 +173,7 @@ Result<GenerateResult> generate(Session& session, std::span<const TokenId> promp
   // A character cut short may have become the end of a stop string only now.
   if (sink.stopped()) result.reason = StopReason::kStopString;
   result.decode_seconds = seconds_since(decode_start);
+  result.decode_experts = expert_report(engine).since(experts_between);
   result.text = sink.take_text();
   return result;
 }

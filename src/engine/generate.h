@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/expert_report.h"
 #include "engine/session.h"
 #include "engine/speculate.h"
 #include "sampling/sampler.h"
@@ -55,6 +56,8 @@ struct GenerateResult {
   size_t n_decode_tokens = 0;         // whose logits those computed: more where drafts were right
   uint64_t decode_traffic_bytes = 0;  // by program/traffic.h, over those steps
   SpeculationStats speculation;
+  ExpertReport prompt_experts;
+  ExpertReport decode_experts;
 };
 
 [[nodiscard]] std::string_view stop_reason_name(StopReason reason);

@@ -14,17 +14,45 @@ namespace {
 constexpr uint64_t kOverheadBytes = uint64_t{128} << 20;
 
 uint64_t total(const backend::MemoryNeed& need) {
-  return need.weight_bytes + need.kv_bytes + need.scratch_bytes;
+  return need.weight_bytes + need.kv_bytes + need.state_bytes + need.scratch_bytes;
 }
 
 // The largest context whose total fits; KV grows linearly with it.
 uint64_t fitting_context(const backend::MemoryNeed& need, uint64_t n_context, uint64_t budget) {
-  const uint64_t fixed = need.weight_bytes + need.scratch_bytes;
+  const uint64_t fixed = need.weight_bytes + need.state_bytes + need.scratch_bytes;
   const uint64_t per_position = std::max<uint64_t>(1, need.kv_bytes / n_context);
   return budget <= fixed ? 0 : std::min(n_context, (budget - fixed) / per_position);
 }
 
+// What a smaller share of the experts would do, where that is much.
+std::string expert_advice(const backend::MemoryNeed& need, uint64_t budget) {
+  const uint64_t others = total(need) - need.expert_bytes;
+  if (need.expert_bytes == 0 || others + (uint64_t{1} << 20) > budget) return "";
+  return fmt::format(" ({} of them experts; --expert-cache-mib {} would fit)",
+                     format_bytes(need.expert_bytes), (budget - others) >> 20);
+}
+
 }  // namespace
+
+uint64_t plannable_bytes(uint64_t available_bytes) {
+  return available_bytes > kOverheadBytes ? available_bytes - kOverheadBytes : 0;
+}
+
+std::string describe(const MemoryPlan& plan, uint64_t all_expert_bytes) {
+  const backend::MemoryNeed& need = plan.need;
+  std::string text =
+      fmt::format("dense weights {}", format_bytes(need.weight_bytes - need.expert_bytes));
+  if (all_expert_bytes > 0) {
+    text += fmt::format(" + experts {}", format_bytes(need.expert_bytes));
+    if (need.expert_bytes < all_expert_bytes) {
+      text += fmt::format(" (of {})", format_bytes(all_expert_bytes));
+    }
+  }
+  text += fmt::format(" + KV {}", format_bytes(need.kv_bytes));
+  if (need.state_bytes > 0) text += fmt::format(" + state {}", format_bytes(need.state_bytes));
+  return text + fmt::format(" + scratch {} = {}", format_bytes(need.scratch_bytes),
+                            format_bytes(plan.total()));
+}
 
 Result<MemoryPlan> plan_memory(const backend::Backend& backend, const program::Program& program,
                                const PlanRequest& request) {
@@ -39,15 +67,15 @@ Result<MemoryPlan> plan_memory(const backend::Backend& backend, const program::P
   plan.need = *need;
   if (plan.available_bytes == 0) return plan;
 
-  const uint64_t budget =
-      plan.available_bytes > kOverheadBytes ? plan.available_bytes - kOverheadBytes : 0;
+  const uint64_t budget = plannable_bytes(plan.available_bytes);
   if (total(plan.need) <= budget) return plan;
 
   uint64_t fits = fitting_context(plan.need, plan.n_context, budget);
   fits -= fits % 256;
   if (fits == 0) {
-    return fail("the model does not fit in memory: weights take {}, {} are available",
-                format_bytes(plan.need.weight_bytes), format_bytes(plan.available_bytes));
+    return fail("the model does not fit in memory: weights take {}{}, {} are available",
+                format_bytes(plan.need.weight_bytes), expert_advice(plan.need, budget),
+                format_bytes(plan.available_bytes));
   }
   if (request.n_context != 0) {
     return fail(

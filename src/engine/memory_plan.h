@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "backend/backend.h"
 #include "base/result.h"
@@ -15,7 +16,7 @@ struct MemoryPlan {
   uint64_t available_bytes = 0;  // when the plan was made; 0 when unknown
 
   [[nodiscard]] uint64_t total() const {
-    return need.weight_bytes + need.kv_bytes + need.scratch_bytes;
+    return need.weight_bytes + need.kv_bytes + need.state_bytes + need.scratch_bytes;
   }
 };
 
@@ -29,6 +30,13 @@ struct PlanRequest {
 [[nodiscard]] Result<MemoryPlan> plan_memory(const backend::Backend& backend,
                                              const program::Program& program,
                                              const PlanRequest& request);
+
+// Memory that a plan may use of what is available now; 0 when that is unknown.
+[[nodiscard]] uint64_t plannable_bytes(uint64_t available_bytes);
+
+// "dense weights 1.2 GiB + experts 3.1 GiB (of 12.4) + KV 96.0 MiB + state 75.0 MiB + scratch
+// 8.1 MiB = 4.5 GiB"; what a model does not have is left out. `all_expert_bytes`: in the file.
+[[nodiscard]] std::string describe(const MemoryPlan& plan, uint64_t all_expert_bytes);
 
 // "1.2 GiB", for people.
 [[nodiscard]] std::string format_bytes(uint64_t bytes);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/planned_backend.h"
 #include "os/memory.h"
 
 namespace godwit::engine {
@@ -91,6 +92,35 @@ TEST(MemoryPlan, FormatsBytesForPeople) {
   EXPECT_EQ(format_bytes(512), "512 B");
   EXPECT_EQ(format_bytes(1536), "1.5 KiB");
   EXPECT_EQ(format_bytes(uint64_t{3} << 30), "3.00 GiB");
+}
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+TEST(ShrunkExperts, TakeWhatTheOthersLeave) {
+  const backend::MemoryNeed need{.weight_bytes = 1000 * kMiB,
+                                 .expert_bytes = 800 * kMiB,
+                                 .kv_bytes = 50 * kMiB,
+                                 .state_bytes = 20 * kMiB,
+                                 .scratch_bytes = 30 * kMiB};
+  const uint64_t overhead = 128 * kMiB;
+  EXPECT_EQ(shrunk_expert_mib(need, overhead + 1100 * kMiB), 0u);
+  EXPECT_EQ(shrunk_expert_mib(need, overhead + 1099 * kMiB), 799u);
+  EXPECT_EQ(shrunk_expert_mib(need, overhead + 400 * kMiB), 100u);
+  EXPECT_EQ(shrunk_expert_mib(need, overhead + 200 * kMiB), 0u);
+  EXPECT_EQ(shrunk_expert_mib(need, 0), 0u);
+}
+
+TEST(MemoryPlanText, SaysWhatTheModelHas) {
+  MemoryPlan plan{.n_context = 10,
+                  .need = {.weight_bytes = 300 * kMiB, .kv_bytes = 5 * kMiB, .scratch_bytes = kMiB},
+                  .available_bytes = 0};
+  EXPECT_EQ(describe(plan, 0),
+            "dense weights 300.0 MiB + KV 5.0 MiB + scratch 1.0 MiB = 306.0 MiB");
+  plan.need.expert_bytes = 100 * kMiB;
+  plan.need.state_bytes = 2 * kMiB;
+  EXPECT_EQ(describe(plan, 400 * kMiB),
+            "dense weights 200.0 MiB + experts 100.0 MiB (of 400.0 MiB) + KV 5.0 MiB + state "
+            "2.0 MiB + scratch 1.0 MiB = 308.0 MiB");
 }
 
 }  // namespace

@@ -18,6 +18,24 @@ LayerStatistics& LayerStatistics::operator+=(const LayerStatistics& other) {
   return *this;
 }
 
+LayerStatistics LayerStatistics::since(const LayerStatistics& before) const {
+  return {.hits = hits - before.hits,
+          .misses = misses - before.misses,
+          .bytes_read = bytes_read - before.bytes_read,
+          .stall_us = stall_us - before.stall_us,
+          .failed_reads = failed_reads - before.failed_reads,
+          .prefetches = prefetches - before.prefetches,
+          .prefetch_hits = prefetch_hits - before.prefetch_hits,
+          .prefetch_late = prefetch_late - before.prefetch_late,
+          .prefetch_cancelled = prefetch_cancelled - before.prefetch_cancelled,
+          .prefetch_wasted = prefetch_wasted - before.prefetch_wasted};
+}
+
+double LayerStatistics::hit_rate() const {
+  if (hits + misses == 0) return 1.0;
+  return static_cast<double>(hits - prefetch_hits) / static_cast<double>(hits + misses);
+}
+
 LayerStatistics Statistics::total() const {
   LayerStatistics sum;
   for (const LayerStatistics& layer : layers) sum += layer;

@@ -21,6 +21,11 @@ struct LayerStatistics {
   uint64_t prefetch_wasted = 0;     // read, then evicted unused
 
   LayerStatistics& operator+=(const LayerStatistics& other);
+  // What has been counted since `before`.
+  [[nodiscard]] LayerStatistics since(const LayerStatistics& before) const;
+  // The share of experts asked for that were resident without a read that a hint had begun for
+  // this very use; 1 where none was asked for.
+  [[nodiscard]] double hit_rate() const;
 };
 
 struct Statistics {

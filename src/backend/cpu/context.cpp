@@ -140,9 +140,10 @@ size_t head_floats(const program::State& state) {
   return DeltaHeadArea::floats(state.head_dim, state.n_heads / state.n_key_heads());
 }
 
-// KV first, so that its share of the arena is the carver's position after it.
+// KV first, then states, so that the share of each is a difference of the carver's positions.
 struct Layout {
   uint64_t kv_bytes = 0;
+  uint64_t state_bytes = 0;
 };
 
 Layout carve(Carver& carver, const Program& program, const ContextSettings& settings,
@@ -161,6 +162,7 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
                    .head_dim = kv.head_dim,
                    .capacity = kv_capacity(settings.n_positions)});
   }
+  layout.kv_bytes = carver.used();
   std::vector<DeltaState> states;
   size_t head_area = 0;
   for (const program::State& state : program.states) {
@@ -183,7 +185,7 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
     }
     head_area = std::max(head_area, head_floats(state));
   }
-  layout.kv_bytes = carver.used();
+  layout.state_bytes = carver.used() - layout.kv_bytes;
 
   std::vector<BufferView> buffers;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -254,8 +256,10 @@ backend::MemoryNeed Context::need(const Program& program, const ContextSettings&
   Carver carver(nullptr);
   const Layout layout = carve(carver, program, settings, n_threads, nullptr);
   return {.weight_bytes = 0,
+          .expert_bytes = 0,
           .kv_bytes = layout.kv_bytes,
-          .scratch_bytes = carver.used() - layout.kv_bytes};
+          .state_bytes = layout.state_bytes,
+          .scratch_bytes = carver.used() - layout.kv_bytes - layout.state_bytes};
 }
 
 Result<std::unique_ptr<Context>> Context::create(const Program& program,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "backend/cpu/context.h"
 #include "backend/cpu/executor.h"
@@ -74,6 +75,9 @@ class CpuBackend final : public backend::Backend {
   Status load(const Program& program, std::span<const std::span<const std::byte>> weights,
               const backend::Progress& progress) override {
     program_ = &program;
+    if (settings_.route_trace != nullptr) {
+      if (Status read = take_up_trace(*settings_.route_trace); !read) return read;
+    }
     const std::vector<bool> cached = ExpertCache::cached_weights(program, settings_);
     if (ExpertCache::is_wanted(settings_)) {
       Result<std::unique_ptr<ExpertCache>> cache = ExpertCache::create(program, settings_);
@@ -107,6 +111,11 @@ class CpuBackend final : public backend::Backend {
     if (!program_->states.empty() && steps.begin == 0 && steps.list == program::StepList::kMain) {
       begin_states(context, rows);
     }
+    std::optional<Playback> playback;
+    if (replay_ && steps.list == program::StepList::kMain) {
+      playback.emplace(
+          Playback{.replay = *replay_, .layers = route_layers_, .first_token = n_rows_run_});
+    }
     const Call call{.program = *program_,
                     .weights = weights_,
                     .experts = experts_.get(),
@@ -114,8 +123,10 @@ class CpuBackend final : public backend::Backend {
                     .isa = isa_,
                     .pool = pool_,
                     .context = context,
-                    .rows = rows};
+                    .rows = rows,
+                    .playback = playback ? &*playback : nullptr};
     pool_.run([&](size_t thread) { walk_steps(call, steps, thread); });
+    if (steps.begin == 0 && steps.list == program::StepList::kMain) n_rows_run_ += rows.size();
     if (experts_ == nullptr) return {};
     Status visited = experts_->visit().status();
     experts_->visit().end();
@@ -161,6 +172,22 @@ class CpuBackend final : public backend::Backend {
   }
 
  private:
+  Status take_up_trace(const experts::RouteTrace& trace) {
+    experts::RouteReplay::Shape shape;
+    route_layers_.assign(program_->weights.size(), 0);
+    for (const program::Step& step : program_->main) {
+      const auto* route = std::get_if<program::Route>(&step.operation);
+      if (route == nullptr) continue;
+      route_layers_[route->weight.id] = shape.n_layers++;
+      shape.n_experts = static_cast<uint32_t>(route->weight.rows);
+      shape.n_used = route->out.n_used;
+    }
+    Result<experts::RouteReplay> replay = experts::RouteReplay::create(trace, shape);
+    if (!replay) return fail(std::move(replay).error());
+    replay_ = *std::move(replay);
+    return {};
+  }
+
   // Recurrent states go on from where they are, from a row that may be taken back, or from the
   // beginning of a sequence.
   static void begin_states(Context& context, std::span<const Row> rows) {
@@ -243,6 +270,9 @@ class CpuBackend final : public backend::Backend {
   Isa isa_;
   const Program* program_ = nullptr;
   PackedWeights weights_;
+  std::optional<experts::RouteReplay> replay_;  // absent: routers choose
+  std::vector<uint32_t> route_layers_;          // by weight id of the router
+  uint64_t n_rows_run_ = 0;
   std::unique_ptr<ExpertCache> experts_;  // null: weights_ has all of them
   std::map<uint32_t, std::unique_ptr<Context>> contexts_;
   uint32_t next_context_ = 0;

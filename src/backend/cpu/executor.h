@@ -9,6 +9,7 @@
 #include "backend/cpu/expert_cache.h"
 #include "backend/cpu/packed_weights.h"
 #include "backend/cpu/vector_ops.h"
+#include "experts/route_replay.h"
 #include "os/thread_pool.h"
 #include "program/program.h"
 
@@ -17,6 +18,13 @@ namespace godwit::cpu {
 // Limits that supports() asks for, so that a row's choice and a convolution need no allocation.
 inline constexpr size_t kMaxUsedExperts = 256;
 inline constexpr size_t kMaxTaps = 64;
+
+// A trace in place of the routers.
+struct Playback {
+  const experts::RouteReplay& replay;
+  std::span<const uint32_t> layers;  // of each router by weight id
+  uint64_t first_token = 0;          // of the call, since the trace began
+};
 
 // What all threads of a call share.
 struct Call {
@@ -28,6 +36,7 @@ struct Call {
   ThreadPool& pool;
   Context& context;
   std::span<const program::Row> rows;
+  const Playback* playback = nullptr;
 };
 
 // Runs steps [range.begin, range.end) as thread `thread` of call.pool. Called on every thread.

@@ -87,6 +87,7 @@ void Walker::choose_experts(const program::Route& s, size_t t) {
     for (; at > 0 && logits[id] > logits[ids[at - 1]]; --at) ids[at] = ids[at - 1];
     ids[at] = id;
   }
+  if (call_.playback != nullptr) play_back(s, t, std::span(ids).first(n_used));
   const auto relative = [&](size_t id) {
     return std::exp(static_cast<double>(logits[id]) - static_cast<double>(logits[ids[0]]));
   };
@@ -101,6 +102,17 @@ void Walker::choose_experts(const program::Route& s, size_t t) {
     out[i] = static_cast<float>(ids[i]);
     out[n_used + i] = static_cast<float>(relative(ids[i]) / sum);
   }
+}
+
+// What the trace says the row's token chose, by falling logit.
+void Walker::play_back(const program::Route& s, size_t t, std::span<uint32_t> ids) {
+  const Playback& playback = *call_.playback;
+  const float* const logits = context_.gate.row(t);
+  std::ranges::copy(playback.replay.experts(playback.first_token + t, playback.layers[s.weight.id]),
+                    ids.begin());
+  std::ranges::sort(ids, [&](uint32_t a, uint32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  });
 }
 
 // A single row reads its part of the input where it lies.

@@ -183,6 +183,7 @@ class Walker {
 
   void execute(const program::Route& s);
   void choose_experts(const program::Route& s, size_t t);
+  void play_back(const program::Route& s, size_t t, std::span<uint32_t> ids);
   void execute(const program::ExpertGatedUp& s);
   void execute(const program::ExpertDownAdd& s);
 

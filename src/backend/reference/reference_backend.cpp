@@ -362,7 +362,7 @@ class ReferenceBackend final : public backend::Backend {
     }
     const size_t widest = widest_buffer(program);
     for (const program::State& state : program.states) {
-      need.kv_bytes += sizeof(double) * (state.conv_floats() + state.matrix_floats());
+      need.state_bytes += sizeof(double) * (state.conv_floats() + state.matrix_floats());
     }
     need.scratch_bytes = sizeof(double) * settings.max_rows * 3 * widest;
     for (size_t i = 0; i < program.buffers.size(); ++i) {
