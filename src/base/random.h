@@ -4,10 +4,12 @@
 
 #include <cstdint>
 
+#include "base/host_device.h"
+
 namespace godwit {
 
 // SplitMix64 (Steele, Lea, Flood 2014), the finaliser applied to seed + (index+1)*golden ratio.
-[[nodiscard]] constexpr uint64_t random_bits(uint64_t seed, uint64_t index) {
+[[nodiscard]] GODWIT_HOST_DEVICE constexpr uint64_t random_bits(uint64_t seed, uint64_t index) {
   uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
