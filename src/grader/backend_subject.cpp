@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "backend/registry.h"
@@ -54,27 +55,33 @@ class BackendSubject final : public Subject {
                            {.positions = std::as_writable_bytes(out)});
   }
 
+  [[nodiscard]] std::string failure() const override { return failure_; }
+
   void step(TokenId token, uint64_t position, std::span<float> logits) override {
-    timed_step(token, position);
-    std::ranges::copy(backend_->logits(context_), logits.begin());
+    if (run(token, position, model_.program.main.size())) {
+      std::ranges::copy(backend_->logits(context_), logits.begin());
+    } else {
+      std::ranges::fill(logits, std::nanf(""));
+    }
   }
   void timed_step(TokenId token, uint64_t position) override {
-    run(token, position, model_.program.main.size());
+    (void)run(token, position, model_.program.main.size());
   }
   bool partial_step(TokenId token, uint64_t position, size_t n_steps) override {
-    run(token, position, n_steps);
-    return true;
+    return run(token, position, n_steps);
   }
   void read(program::BufferId buffer, std::span<float> out) const override {
     backend_->read(context_, buffer, out);
   }
 
  private:
-  void run(TokenId token, uint64_t position, size_t n_steps) {
+  bool run(TokenId token, uint64_t position, size_t n_steps) {
     const program::Row row{.token = token,
                            .position = {static_cast<int32_t>(position)},
                            .wants_logits = true};
-    backend_->run(context_, {&row, 1}, {.begin = 0, .end = n_steps});
+    const Status status = backend_->run(context_, {&row, 1}, {.begin = 0, .end = n_steps});
+    if (!status && failure_.empty()) failure_ = status.error().message;
+    return status.has_value();
   }
 
   [[nodiscard]] backend::PositionRange range(uint64_t begin, size_t numbers) const {
@@ -97,6 +104,7 @@ class BackendSubject final : public Subject {
   std::vector<std::span<const std::byte>> spans_;
   std::unique_ptr<backend::Backend> backend_;
   backend::ContextId context_;
+  std::string failure_;
 };
 
 class BackendSubjects final : public SubjectMaker {

@@ -1,10 +1,10 @@
 #include "grader/graded_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "program/builder.h"
 
@@ -84,17 +84,16 @@ constexpr std::array kShapes = {
 };
 
 // Standard deviations at a layer's seams, for inputs of root mean square 1. Chosen so that E and
-// the margins of the dropped features come out as docs/GRADER.md says: scores of 0.48 make
-// attention broad, so that half the history matters; what a layer adds to the residual stream is
-// kAttentionShare from attention and kFeedForwardShare from the feed-forward layer.
-constexpr double kEmbedding = 1.0;
+// the margins of the dropped features come out as docs/GRADER.md says. Only the ratio of embedding
+// and shares matters to them; the embedding's size makes logits of deviation 2 or so where it is
+// the output matrix too. Scores of deviation kKey make attention broad.
+constexpr double kEmbedding = 0.05;
 constexpr double kQuery = 1.0;
 constexpr double kKey = 0.48;
 constexpr double kValue = 1.0;
-constexpr double kAttentionShare = 0.5;
-constexpr double kFeedForwardShare = 1.0;
-constexpr double kGatedDeviation = 0.6;  // of silu(a) * b, a and b normal
-constexpr double kLogit = 1.0;
+constexpr double kAttentionShare = 0.01;    // what attention adds to the residual stream
+constexpr double kFeedForwardShare = 0.1;   // likewise the feed-forward layer
+constexpr double kGatedDeviation = 0.6;     // of silu(a) * b, a and b normal
 
 // Half the width of a uniform distribution with this deviation, as a number of few bits.
 float half_width(double deviation) {
@@ -332,7 +331,7 @@ GradedModel make_random_model(const GradedShape& shape, uint64_t seed, uint64_t 
   model.output_norm = maker.norm("output_norm.weight", shape.dim);
   model.output = shape.tied ? model.embedding
                             : maker.random_matrix("output.weight", shape.n_vocab, shape.dim,
-                                                  kLogit * std::sqrt(columns));
+                                                  kEmbedding * std::sqrt(columns));
   // Over n positions with scores of deviation s, attention averages n exp(-s^2) values.
   const double n_effective =
       std::max(1.0, static_cast<double>(n_positions) * std::exp(-kKey * kKey));

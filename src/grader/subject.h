@@ -18,6 +18,8 @@ class Subject {
   virtual ~Subject() = default;
 
   [[nodiscard]] virtual std::string describe() const = 0;
+  // The first error that a step met; its logits are then NaN. Empty: none.
+  [[nodiscard]] virtual std::string failure() const { return {}; }
   // Positions [begin, ...) in the layout of backend/state.h, bf16.
   virtual void write_cache(uint64_t begin, std::span<const uint16_t> in) = 0;
   virtual void read_cache(uint64_t begin, std::span<uint16_t> out) const = 0;
