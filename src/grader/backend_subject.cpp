@@ -31,9 +31,8 @@ class BackendSubject final : public Subject {
       spans_.emplace_back(weights_.back());
     }
     if (Status s = backend_->load(model_.program, spans_, {}); !s) return s;
-    Result<backend::ContextId> context = backend_->make_context({.n_positions = capacity,
-                                                                 .k_type = TensorType::kBF16,
-                                                                 .v_type = TensorType::kBF16});
+    Result<backend::ContextId> context = backend_->make_context(
+        {.n_positions = capacity, .k_type = TensorType::kBF16, .v_type = TensorType::kBF16});
     if (!context) return fail(std::move(context).error());
     context_ = *context;
     const backend::StateShape shape = backend_->state_shape(context_);
@@ -76,9 +75,8 @@ class BackendSubject final : public Subject {
 
  private:
   bool run(TokenId token, uint64_t position, size_t n_steps) {
-    const program::Row row{.token = token,
-                           .position = {static_cast<int32_t>(position)},
-                           .wants_logits = true};
+    const program::Row row{
+        .token = token, .position = {static_cast<int32_t>(position)}, .wants_logits = true};
     const Status status = backend_->run(context_, {&row, 1}, {.begin = 0, .end = n_steps});
     if (!status && failure_.empty()) failure_ = status.error().message;
     return status.has_value();

@@ -90,8 +90,8 @@ std::vector<uint16_t> needle_row(const GradedModel& model, uint64_t position, bo
       row[h * s.head_dim + dims.second] = f32_to_bf16(kNeedleKey);
     }
     for (uint64_t d = 0; d < s.head_dim; ++d) {
-      row[s.kv_width() + h * s.head_dim + d] =
-          cache_value(model.cache, {0, CachePart::kValue, position, h, d}, s.n_kv_heads, s.head_dim);
+      row[s.kv_width() + h * s.head_dim + d] = cache_value(
+          model.cache, {0, CachePart::kValue, position, h, d}, s.n_kv_heads, s.head_dim);
     }
   }
   return row;
@@ -169,8 +169,8 @@ Result<TestOutcome> needle_test(const ClosedFormSettings& settings, const Subjec
   const auto compare = [&](std::span<const double> values, uint64_t token, uint64_t position) {
     std::ranges::fill(logits, std::nanf(""));
     subject.step({static_cast<int32_t>(token)}, length, logits);
-    const double error = relative_error<float, double>(
-        logits, needle_logits(model.shape, values, token));
+    const double error =
+        relative_error<float, double>(logits, needle_logits(model.shape, values, token));
     keep_worst(outcome, error / kNeedleTolerance,
                fmt::format("needle at {} of {}: error {:.3g}", position, length, error));
   };

@@ -34,14 +34,20 @@ double largest_z(const Measurements& m) {
 }
 
 Gate at_most(std::string name, double found, double limit) {
-  return {.name = std::move(name), .passed = found <= limit, .found = found, .limit = limit,
+  return {.name = std::move(name),
+          .passed = found <= limit,
+          .found = found,
+          .limit = limit,
           .detail = {}};
 }
 
 // Every step of every seed must be there.
 Gate complete(const Measurements& m) {
-  Gate gate{.name = "every seed and step was run", .passed = m.n_steps > 0 && !m.seeds.empty(),
-            .found = 0, .limit = static_cast<double>(m.n_steps), .detail = {}};
+  Gate gate{.name = "every seed and step was run",
+            .passed = m.n_steps > 0 && !m.seeds.empty(),
+            .found = 0,
+            .limit = static_cast<double>(m.n_steps),
+            .detail = {}};
   gate.found = gate.limit;
   for (const SeedErrors& seed : m.seeds) {
     const size_t found =
@@ -55,16 +61,19 @@ Gate complete(const Measurements& m) {
 }
 
 Gate mutant_gate(const Measurements& m, std::string_view name, double tol) {
-  Gate gate{.name = fmt::format("mutant {} is caught", name), .passed = false, .found = 0,
-            .limit = tol, .detail = "not run"};
+  Gate gate{.name = fmt::format("mutant {} is caught", name),
+            .passed = false,
+            .found = 0,
+            .limit = tol,
+            .detail = "not run"};
   const auto found = std::ranges::find(m.mutants, name, &MutantErrors::name);
   if (found == m.mutants.end()) return gate;
   gate.found = margin_of(*found);
   const bool outside = gate.found > tol;
   gate.passed = outside || !found->caught_by.empty();
-  gate.detail = outside                      ? fmt::format("{:.1f} x tol", gate.found / tol)
+  gate.detail = outside                     ? fmt::format("{:.1f} x tol", gate.found / tol)
                 : !found->caught_by.empty() ? fmt::format("by the {} test", found->caught_by)
-                                             : "inside the tolerance, and no test failed";
+                                            : "inside the tolerance, and no test failed";
   return gate;
 }
 
@@ -89,8 +98,8 @@ Gate buffer_gate(const Measurements& m) {
 void kernel_gates(const Measurements& m, Verdict& verdict) {
   verdict.gates.push_back(
       at_most("kernel against R", largest_of_seeds(m, &SeedErrors::k_r), verdict.tol));
-  verdict.gates.push_back(at_most("kernel against D, logits",
-                                  largest_of_seeds(m, &SeedErrors::k_d), kDoubleTolerance));
+  verdict.gates.push_back(
+      at_most("kernel against D, logits", largest_of_seeds(m, &SeedErrors::k_d), kDoubleTolerance));
   verdict.gates.push_back(buffer_gate(m));
   if (m.tests.empty()) {
     verdict.gates.push_back({.name = "named tests", .passed = false, .detail = "none was run"});

@@ -87,8 +87,8 @@ TEST(Gates, FailOnDoublePrecision) {
 
 TEST(Gates, NameFirstStepThatDiffers) {
   Measurements m = good_run();
-  m.buffers = {{"blk.0.qkv", "q", 1e-6}, {"blk.0.attend", "attended", 2e-3},
-               {"output", "logits", 0.5}};
+  m.buffers = {
+      {"blk.0.qkv", "q", 1e-6}, {"blk.0.attend", "attended", 2e-3}, {"output", "logits", 0.5}};
   expect_fails(m, "kernel against D, step by step");
   EXPECT_NE(failed_gate(judge(m)).detail.find("first: blk.0.attend"), std::string::npos);
 }

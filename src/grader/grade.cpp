@@ -23,8 +23,8 @@ class SeedRun {
   }
 
   Status start() {
-    Result<std::vector<float>> logits = read_reference_logits(
-        settings_.reference, errors_.seed, plan_.n_steps * plan_.shape.n_vocab);
+    Result<std::vector<float>> logits = read_reference_logits(settings_.reference, errors_.seed,
+                                                              plan_.n_steps * plan_.shape.n_vocab);
     if (!logits) return fail(std::move(logits).error());
     reference_ = std::move(*logits);
     Result<std::unique_ptr<Twin>> twin = make_twin(model_, settings_.place, capacity_);
@@ -58,8 +58,7 @@ class SeedRun {
 
   Status make_kernel() {
     twin_->fill_cache();
-    Result<std::unique_ptr<Subject>> made =
-        settings_.kernel->make(model_, *twin_, capacity_);
+    Result<std::unique_ptr<Subject>> made = settings_.kernel->make(model_, *twin_, capacity_);
     if (!made) return fail(std::move(made).error());
     kernel_ = std::move(*made);
     return {};
@@ -102,8 +101,10 @@ class SeedRun {
   }
   std::vector<float> twin_logits(uint64_t step, TwinPrecision precision, Mutant mutant) {
     std::vector<float> logits(plan_.shape.n_vocab);
-    twin_->step({.token = token(step), .position = plan_.n_positions + step,
-                 .precision = precision, .mutant = mutant},
+    twin_->step({.token = token(step),
+                 .position = plan_.n_positions + step,
+                 .precision = precision,
+                 .mutant = mutant},
                 logits, {});
     return logits;
   }
@@ -201,7 +202,8 @@ Status run_seed(const GradeSettings& settings, SeedRun& run, Measurements& m, Mu
     run.run_kernel();
     if (m.seeds.empty()) run.run_tests(m);
     m.subject = run.kernel()->describe();
-    if (!run.kernel()->failure().empty()) return fail("the kernel failed: {}", run.kernel()->failure());
+    if (!run.kernel()->failure().empty())
+      return fail("the kernel failed: {}", run.kernel()->failure());
   }
   m.seeds.push_back(run.errors());
   progress(fmt::format("seed {}: E {:.4f}", run.errors().seed,

@@ -91,18 +91,16 @@ constexpr double kEmbedding = 0.05;
 constexpr double kQuery = 1.0;
 constexpr double kKey = 0.48;
 constexpr double kValue = 1.0;
-constexpr double kAttentionShare = 0.01;    // what attention adds to the residual stream
-constexpr double kFeedForwardShare = 0.1;   // likewise the feed-forward layer
-constexpr double kGatedDeviation = 0.6;     // of silu(a) * b, a and b normal
+constexpr double kAttentionShare = 0.01;   // what attention adds to the residual stream
+constexpr double kFeedForwardShare = 0.1;  // likewise the feed-forward layer
+constexpr double kGatedDeviation = 0.6;    // of silu(a) * b, a and b normal
 
 // Half the width of a uniform distribution with this deviation, as a number of few bits.
 float half_width(double deviation) {
   return static_cast<float>(std::round(deviation * std::sqrt(3.0) * 0x1p20) * 0x1p-20);
 }
 
-ValueRule constant(float value) {
-  return {.kind = ValueRule::Kind::kConstant, .offset = value};
-}
+ValueRule constant(float value) { return {.kind = ValueRule::Kind::kConstant, .offset = value}; }
 
 class ModelMaker {
  public:
@@ -232,13 +230,12 @@ class ProgramMaker {
     const LayerTensors& t = model_.layers[index];
     builder_.scope(fmt::format("blk.{}.", index));
     builder_.step(
-        "qkv",
-        program::NormProject{
-            .in = x_,
-            .norm = norm(t.attn_norm),
-            .projections = {{.weight = refs_[t.q], .bias = optional(t.q_bias), .out = q_},
-                            {.weight = refs_[t.k], .bias = optional(t.k_bias), .out = k_},
-                            {.weight = refs_[t.v], .bias = optional(t.v_bias), .out = v_}}});
+        "qkv", program::NormProject{
+                   .in = x_,
+                   .norm = norm(t.attn_norm),
+                   .projections = {{.weight = refs_[t.q], .bias = optional(t.q_bias), .out = q_},
+                                   {.weight = refs_[t.k], .bias = optional(t.k_bias), .out = k_},
+                                   {.weight = refs_[t.v], .bias = optional(t.v_bias), .out = v_}}});
     builder_.step("attend", program::Attend{.q = q_,
                                             .k = k_,
                                             .v = v_,
@@ -253,15 +250,15 @@ class ProgramMaker {
                                                 1.0 / std::sqrt(static_cast<double>(s.head_dim))),
                                             .q_norm = optional_norm(t.q_norm),
                                             .k_norm = optional_norm(t.k_norm)});
-    builder_.step("attn_out", program::ProjectAdd{
-                                  .in = attended_, .weight = refs_[t.o], .target = x_});
+    builder_.step("attn_out",
+                  program::ProjectAdd{.in = attended_, .weight = refs_[t.o], .target = x_});
     builder_.step("gated_up", program::GatedUp{.in = x_,
                                                .norm = norm(t.ffn_norm),
                                                .gate = refs_[t.gate],
                                                .up = refs_[t.up],
                                                .out = hidden_});
-    builder_.step("down", program::ProjectAdd{
-                              .in = hidden_, .weight = refs_[t.down], .target = x_});
+    builder_.step("down",
+                  program::ProjectAdd{.in = hidden_, .weight = refs_[t.down], .target = x_});
   }
 
   const GradedModel& model_;
@@ -358,9 +355,8 @@ GradedModel make_counting_model(const GradedShape& shape, uint64_t length) {
             .second = dim,
             .third = dim}};
   // Token 0 lights one dimension, which attention leaves alone.
-  rules.embedding = {.kind = ValueRule::Kind::kStaircase,
-                     .offset = 1.0f,
-                     .first = kCountingEmbedDim};
+  rules.embedding = {
+      .kind = ValueRule::Kind::kStaircase, .offset = 1.0f, .first = kCountingEmbedDim};
   GradedModel model = make_closed_form(shape, 1, rules);
   model.cache = {.kind = CacheRule::Kind::kCounting, .length = length};
   return model;

@@ -81,10 +81,10 @@ struct GradedModel {
 [[nodiscard]] TokenId graded_token(const GradedModel& model, uint64_t seed, uint64_t step);
 
 // Where the two closed-form models put things; shared with the tests that know their logits.
-inline constexpr uint64_t kCountingEmbedDim = 33;   // of the residual stream: 1 before attention
+inline constexpr uint64_t kCountingEmbedDim = 33;    // of the residual stream: 1 before attention
 inline constexpr uint64_t kCountingCurrentDim = 40;  // of each head: what the newest row lights
-inline constexpr double kNeedleScore = 30.0;          // of a needle; e^30 drowns all others
-inline constexpr float kNeedleKey = 16.0f;  // a needle's value in its two dimensions
+inline constexpr double kNeedleScore = 30.0;         // of a needle; e^30 drowns all others
+inline constexpr float kNeedleKey = 16.0f;           // a needle's value in its two dimensions
 // The pair of dimensions of a head that turns slowest.
 struct NeedleDims {
   uint64_t first = 0;

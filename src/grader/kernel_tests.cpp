@@ -28,8 +28,7 @@ std::vector<float> logits_of(const KernelBench& bench, uint64_t position) {
 
 std::vector<float> double_logits_of(const KernelBench& bench, uint64_t position) {
   std::vector<float> logits(bench.model.shape.n_vocab);
-  bench.twin.step({.token = bench.token, .position = position,
-                   .precision = TwinPrecision::kDouble},
+  bench.twin.step({.token = bench.token, .position = position, .precision = TwinPrecision::kDouble},
                   logits, {});
   return logits;
 }
@@ -71,9 +70,8 @@ TestOutcome row_test(const KernelBench& bench, uint64_t n_rows) {
   TestOutcome outcome{.name = "KV rows", .passed = false, .worst = 0, .detail = {}};
   for (uint64_t i = 0; i < n_rows; ++i) {
     const uint64_t position = bench.n_positions + i;
-    const double error =
-        row_error(bench.model.shape, rows_of(bench, bench.kernel, position, 1),
-                  rows_of(bench, bench.twin, position, 1));
+    const double error = row_error(bench.model.shape, rows_of(bench, bench.kernel, position, 1),
+                                   rows_of(bench, bench.twin, position, 1));
     if (error / kRowTolerance <= outcome.worst) continue;
     outcome.worst = error / kRowTolerance;
     outcome.detail = fmt::format("position {}: error {:.3g}", position, error);
@@ -93,10 +91,10 @@ TestOutcome untouched_test(const KernelBench& bench, uint64_t n_rows) {
       const uint64_t position = begin + i / bench.model.shape.position_numbers();
       if (found[i] == expected[i]) continue;
       if (position >= bench.n_positions && position < written_end) continue;
-      return outcome_of("other bytes of the cache", false,
-                        fmt::format("position {}, number {}: {:#06x} became {:#06x}", position,
-                                    i % bench.model.shape.position_numbers(), expected[i],
-                                    found[i]));
+      return outcome_of(
+          "other bytes of the cache", false,
+          fmt::format("position {}, number {}: {:#06x} became {:#06x}", position,
+                      i % bench.model.shape.position_numbers(), expected[i], found[i]));
     }
   }
   return outcome_of("other bytes of the cache", true, {});
@@ -105,8 +103,7 @@ TestOutcome untouched_test(const KernelBench& bench, uint64_t n_rows) {
 TestOutcome poison_test(const KernelBench& bench) {
   const std::vector<float> clean = logits_of(bench, bench.n_positions);
   const uint64_t begin = bench.n_positions + 1;
-  const std::vector<uint16_t> kept =
-      rows_of(bench, bench.kernel, begin, bench.capacity - begin);
+  const std::vector<uint16_t> kept = rows_of(bench, bench.kernel, begin, bench.capacity - begin);
   bench.kernel.write_cache(begin, std::vector<uint16_t>(kept.size(), kNan));
   const bool same = same_bits(clean, logits_of(bench, bench.n_positions));
   bench.kernel.write_cache(begin, kept);
@@ -128,15 +125,14 @@ TestOutcome repeat_test(const KernelBench& bench, uint64_t n_launches) {
 TestOutcome lengths_test(const KernelBench& bench, std::span<const uint64_t> lengths) {
   TestOutcome outcome{.name = "lengths at edges", .passed = false, .worst = 0, .detail = {}};
   // D goes on from the kernel's own rows.
-  bench.twin.write_cache(bench.n_positions,
-                         rows_of(bench, bench.kernel, bench.n_positions,
-                                 bench.capacity - bench.n_positions));
+  bench.twin.write_cache(bench.n_positions, rows_of(bench, bench.kernel, bench.n_positions,
+                                                    bench.capacity - bench.n_positions));
   for (const uint64_t length : lengths) {
     const uint64_t position = length - 1;
     const std::vector<uint16_t> kept = rows_of(bench, bench.twin, position, 1);
     const std::vector<uint16_t> kernel_kept = rows_of(bench, bench.kernel, position, 1);
-    const double error = relative_error<float, float>(logits_of(bench, position),
-                                                      double_logits_of(bench, position));
+    const double error =
+        relative_error<float, float>(logits_of(bench, position), double_logits_of(bench, position));
     bench.twin.write_cache(position, kept);
     bench.kernel.write_cache(position, kernel_kept);
     if (error / kDoubleTolerance <= outcome.worst) continue;
@@ -172,14 +168,12 @@ std::vector<BufferError> buffer_errors(const KernelBench& bench) {
   };
   std::vector<Expected> expected;
   std::vector<float> logits(bench.model.shape.n_vocab);
-  bench.twin.step({.token = bench.token, .position = bench.n_positions,
-                   .precision = TwinPrecision::kDouble},
-                  logits,
-                  [&](std::string_view step, std::string_view buffer,
-                      std::span<const double> values) {
-                    expected.push_back({std::string(step), std::string(buffer),
-                                        {values.begin(), values.end()}});
-                  });
+  bench.twin.step(
+      {.token = bench.token, .position = bench.n_positions, .precision = TwinPrecision::kDouble},
+      logits, [&](std::string_view step, std::string_view buffer, std::span<const double> values) {
+        expected.push_back(
+            {std::string(step), std::string(buffer), {values.begin(), values.end()}});
+      });
   const program::Program& program = bench.model.program;
   std::vector<BufferError> errors;
   size_t ran = program.main.size() + 1;
@@ -187,8 +181,7 @@ std::vector<BufferError> buffer_errors(const KernelBench& bench) {
     const auto step = std::ranges::find(program.main, e.step, &program::Step::label);
     const auto buffer = std::ranges::find(program.buffers, e.buffer, &program::Buffer::name);
     const auto n_steps = static_cast<size_t>(step - program.main.begin()) + 1;
-    if (n_steps != ran &&
-        !bench.kernel.partial_step(bench.token, bench.n_positions, n_steps)) {
+    if (n_steps != ran && !bench.kernel.partial_step(bench.token, bench.n_positions, n_steps)) {
       return errors;
     }
     ran = n_steps;

@@ -35,8 +35,7 @@ inline constexpr double kRowTolerance = 4e-3;
 [[nodiscard]] TestOutcome poison_test(const KernelBench& bench);
 [[nodiscard]] TestOutcome repeat_test(const KernelBench& bench, uint64_t n_launches);
 // Logits against D where the row is the last of `lengths` positions.
-[[nodiscard]] TestOutcome lengths_test(const KernelBench& bench,
-                                       std::span<const uint64_t> lengths);
+[[nodiscard]] TestOutcome lengths_test(const KernelBench& bench, std::span<const uint64_t> lengths);
 // 1, around multiples of 64, of 1/132 and 1/16 of the history, of its end and of the capacity.
 [[nodiscard]] std::vector<uint64_t> edge_lengths(uint64_t n_positions, uint64_t capacity);
 // Each Program step's buffers against D's; empty where the subject knows whole tokens only.

@@ -13,11 +13,11 @@ namespace godwit::grader {
 // K: the kernel. Errors are relative (relative_error.h), against the one named second.
 struct SeedErrors {
   uint64_t seed = 0;
-  double r_r = 0;              // R against itself, on freshly allocated inputs: its largest
-  std::vector<double> t_r;     // [n_steps]
-  std::vector<double> t_d;     // [steps that D ran]
-  std::vector<double> k_r;     // [n_steps]; empty without a kernel, as the next
-  std::vector<double> k_d;     // [steps that D ran]
+  double r_r = 0;           // R against itself, on freshly allocated inputs: its largest
+  std::vector<double> t_r;  // [n_steps]
+  std::vector<double> t_d;  // [steps that D ran]
+  std::vector<double> k_r;  // [n_steps]; empty without a kernel, as the next
+  std::vector<double> k_d;  // [steps that D ran]
 };
 
 struct MutantErrors {

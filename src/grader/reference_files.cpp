@@ -82,14 +82,14 @@ Status write_plan(const PlanSettings& settings, const std::filesystem::path& pat
 Result<ReferenceRun> read_reference_run(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "reference.json";
   std::ifstream file(path);
-  if (!file) return fail("{}: cannot be read; tools/megakernel_reference.py writes it",
-                         path.string());
+  if (!file)
+    return fail("{}: cannot be read; tools/megakernel_reference.py writes it", path.string());
   const json data = json::parse(file, nullptr, false);
   if (!data.is_object() || !data.contains("seeds") || !data["seeds"].is_array()) {
     return fail("{}: expected an object with the list 'seeds'", path.string());
   }
-  ReferenceRun run{.torch = data.value("torch", ""), .device = data.value("device", ""),
-                   .seeds = {}};
+  ReferenceRun run{
+      .torch = data.value("torch", ""), .device = data.value("device", ""), .seeds = {}};
   for (const json& entry : data["seeds"]) {
     if (!entry.is_object() || !entry.contains("seed") || !entry["seed"].is_number_unsigned() ||
         !entry.contains("z") || !entry["z"].is_number()) {
@@ -101,8 +101,8 @@ Result<ReferenceRun> read_reference_run(const std::filesystem::path& folder) {
   return run;
 }
 
-Result<std::vector<float>> read_reference_logits(const std::filesystem::path& folder,
-                                                 uint64_t seed, size_t numbers) {
+Result<std::vector<float>> read_reference_logits(const std::filesystem::path& folder, uint64_t seed,
+                                                 size_t numbers) {
   const std::filesystem::path path = folder / fmt::format("seed_{}.f32", seed);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return fail("{}: cannot be read", path.string());

@@ -32,9 +32,9 @@ std::string range_of(const std::vector<double>& values) {
 }
 
 std::string seed_rows(const Measurements& m) {
-  std::string out = fmt::format("{:>6} {:>23} {:>9} {:>23} {:>23} {:>23}\n", "seed",
-                                "T against R (E)", "R self(Z)", "T against D",
-                                "kernel against R", "kernel against D");
+  std::string out =
+      fmt::format("{:>6} {:>23} {:>9} {:>23} {:>23} {:>23}\n", "seed", "T against R (E)",
+                  "R self(Z)", "T against D", "kernel against R", "kernel against D");
   for (const SeedErrors& s : m.seeds) {
     out += fmt::format("{:>6} {:>23} {:>9} {:>23} {:>23} {:>23}\n", s.seed, range_of(s.t_r),
                        number(s.r_r), range_of(s.t_d), range_of(s.k_r), range_of(s.k_d));
@@ -43,8 +43,8 @@ std::string seed_rows(const Measurements& m) {
 }
 
 std::string mutant_rows(const Measurements& m, const Verdict& verdict) {
-  std::string out = fmt::format("{:<14} {:>23} {:>8}  {}\n", "mutant", "error against R", "x tol",
-                                "caught by");
+  std::string out =
+      fmt::format("{:<14} {:>23} {:>8}  {}\n", "mutant", "error against R", "x tol", "caught by");
   for (const MutantErrors& mutant : m.mutants) {
     const double margin = margin_of(mutant);
     const bool outside = margin > verdict.tol;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -30,6 +31,8 @@ class Subject {
   virtual void read(program::BufferId buffer, std::span<float> out) const = 0;
   // A step whose logits nobody reads, for timing.
   virtual void timed_step(TokenId token, uint64_t position) = 0;
+  // How long the device took for the last step, without copies to and from it; if it is known.
+  [[nodiscard]] virtual std::optional<double> device_us() const { return std::nullopt; }
 };
 
 // Makes the subject of a model: weights and cached positions are the twin's. `model` and `twin`

@@ -181,8 +181,7 @@ struct Sight {
   uint64_t hole_begin = 0;
   uint64_t hole_end = 0;
   GODWIT_HOST_DEVICE bool sees(uint64_t position, uint64_t kv_head) const {
-    const bool in_hole =
-        kv_head == hole_head && position >= hole_begin && position < hole_end;
+    const bool in_hole = kv_head == hole_head && position >= hole_begin && position < hole_end;
     return position >= first && !in_hole;
   }
 };
@@ -241,8 +240,8 @@ struct ChunkSums {
   GODWIT_HOST_DEVICE void operator()(size_t i) const {
     const uint64_t head = i % shape.n_heads;
     const uint64_t begin = i / shape.n_heads * kPositionChunk;
-    const uint64_t end = begin + kPositionChunk < shape.n_positions ? begin + kPositionChunk
-                                                                    : shape.n_positions;
+    const uint64_t end =
+        begin + kPositionChunk < shape.n_positions ? begin + kPositionChunk : shape.n_positions;
     double largest = kUnseen;
     for (uint64_t p = begin; p < end; ++p) {
       const double s = scores[p * shape.n_heads + head];
@@ -293,8 +292,8 @@ struct ValuePartial {
     const uint64_t head = column / shape.head_dim;
     const uint64_t dim = column % shape.head_dim;
     const uint64_t begin = chunk * kPositionChunk;
-    const uint64_t end = begin + kPositionChunk < shape.n_positions ? begin + kPositionChunk
-                                                                    : shape.n_positions;
+    const uint64_t end =
+        begin + kPositionChunk < shape.n_positions ? begin + kPositionChunk : shape.n_positions;
     double sum = 0;
     for (uint64_t p = begin; p < end; ++p) {
       const double s = scores[p * shape.n_heads + head];
@@ -302,8 +301,7 @@ struct ValuePartial {
       const auto v = static_cast<double>(bf16_to_f32(shape.value(p, head)[dim]));
       sum += std::exp(s - head_maxima[head]) * v;
     }
-    partial[column * chunks_of(shape.n_positions, kPositionChunk) + chunk] =
-        sum / head_sums[head];
+    partial[column * chunks_of(shape.n_positions, kPositionChunk) + chunk] = sum / head_sums[head];
   }
 };
 template <class Real>

@@ -41,8 +41,7 @@ struct TwinWork {
   static uint64_t partial_size(const GradedShape& s) {
     const uint64_t rows = std::max<uint64_t>({s.n_vocab, s.ffn, s.q_width(), s.dim});
     const uint64_t cols = std::max<uint64_t>({s.dim, s.q_width(), s.kv_width()});
-    return std::max(rows * chunks_of(cols, kColumnChunk),
-                    s.dim * chunks_of(s.ffn, kColumnChunk));
+    return std::max(rows * chunks_of(cols, kColumnChunk), s.dim * chunks_of(s.ffn, kColumnChunk));
   }
 
   Array<Real> x, n, factors, q, k, v, normed, turned, attended, gate, up, hidden, logits, partial;
@@ -159,15 +158,15 @@ class TwinOf final : public Twin {
                const Real* base, Real* out) {
     const GradedTensor& t = model_.tensors[tensor];
     const uint64_t chunks = chunks_of(t.cols, kColumnChunk);
-    memory_.each(t.rows * chunks, MatVecPartial<Real>{matrices_[tensor].data(), in, t.cols,
-                                                      w.partial.data()});
+    memory_.each(t.rows * chunks,
+                 MatVecPartial<Real>{matrices_[tensor].data(), in, t.cols, w.partial.data()});
     memory_.each(t.rows, AddPartials<Real>{w.partial.data(), chunks, bias, base, out});
   }
   template <class Real>
   void norm(TwinWork<Memory, Real>& w, uint32_t tensor, const Real* in, uint64_t n_groups,
             uint64_t width, Real* out) {
-    memory_.each(n_groups, NormFactor<Real>{in, width, static_cast<Real>(shape_.epsilon),
-                                            w.factors.data()});
+    memory_.each(n_groups,
+                 NormFactor<Real>{in, width, static_cast<Real>(shape_.epsilon), w.factors.data()});
     memory_.each(n_groups * width,
                  ApplyNorm<Real>{in, w.factors.data(), vector(tensor), width, out});
   }
@@ -214,17 +213,14 @@ class TwinOf final : public Twin {
                         .sight = sight_of(step.position, step.mutant),
                         .wrong_map = step.mutant == Mutant::kWrongGqa};
     const uint64_t chunks = n_chunks(a.n_positions);
-    const auto scale =
-        static_cast<Real>(1.0 / std::sqrt(static_cast<double>(shape_.head_dim)));
+    const auto scale = static_cast<Real>(1.0 / std::sqrt(static_cast<double>(shape_.head_dim)));
     memory_.each(a.n_positions * a.n_heads,
                  Scores<Real>{a, w.turned.data(), scale, scores_.data()});
-    memory_.each(chunks * a.n_heads,
-                 ChunkSums{a, scores_.data(), maxima_.data(), sums_.data()});
+    memory_.each(chunks * a.n_heads, ChunkSums{a, scores_.data(), maxima_.data(), sums_.data()});
     memory_.each(a.n_heads, HeadSums{a.n_heads, chunks, maxima_.data(), sums_.data(),
                                      head_maxima_.data(), head_sums_.data()});
-    memory_.each(chunks * shape_.q_width(),
-                 ValuePartial{a, scores_.data(), head_maxima_.data(), head_sums_.data(),
-                              values_.data()});
+    memory_.each(chunks * shape_.q_width(), ValuePartial{a, scores_.data(), head_maxima_.data(),
+                                                         head_sums_.data(), values_.data()});
     memory_.each(shape_.q_width(), AddValues<Real>{values_.data(), chunks, w.attended.data()});
   }
 

@@ -41,9 +41,8 @@ std::unique_ptr<backend::Backend> reference_of(const GradedModel& model, const T
   for (uint32_t i = 0; i < model.tensors.size(); ++i) weights.push_back(twin.tensor_bytes(i));
   for (const auto& bytes : weights) spans.emplace_back(bytes);
   EXPECT_TRUE(backend->load(model.program, spans, {}));
-  context = *backend->make_context({.n_positions = kPositions + 1,
-                                    .k_type = TensorType::kF32,
-                                    .v_type = TensorType::kF32});
+  context = *backend->make_context(
+      {.n_positions = kPositions + 1, .k_type = TensorType::kF32, .v_type = TensorType::kF32});
   std::vector<uint16_t> bits(kPositions * model.shape.position_numbers());
   twin.read_cache(0, bits);
   std::vector<double> wide(bits.size());
@@ -88,8 +87,8 @@ TEST(Twin, FloatIsCloseToDouble) {
     return twin_logits(*twin, model,
                        {.token = {5}, .position = kPositions, .precision = precision});
   };
-  const double error = relative_error<float, float>(of(TwinPrecision::kFloat),
-                                                    of(TwinPrecision::kDouble));
+  const double error =
+      relative_error<float, float>(of(TwinPrecision::kFloat), of(TwinPrecision::kDouble));
   EXPECT_LT(error, 1e-5);
   EXPECT_GT(error, 0.0);  // two precisions, not one twice
 }
@@ -98,8 +97,7 @@ TEST(Twin, EveryMutantChangesLogitsOrFailsItsTest) {
   const GradedModel model = make_random_model(small_shape(), 5, kPositions);
   const auto twin = make_host_twin(model, kPositions + 1);
   const auto of = [&](Mutant mutant) {
-    return twin_logits(*twin, model,
-                       {.token = {5}, .position = kPositions, .mutant = mutant});
+    return twin_logits(*twin, model, {.token = {5}, .position = kPositions, .mutant = mutant});
   };
   const std::vector<float> right = of(Mutant::kNone);
   for (const MutantRow& row : kMutants) {
@@ -166,7 +164,8 @@ TEST(ValueRule, IsWhatThePythonReferenceMakes) {
   std::vector<uint16_t> found;
   for (uint64_t i = 0; i < 4; ++i) found.push_back(bf16_value(around_one, 0, i, 4));
   for (uint64_t i = 0; i < 4; ++i) found.push_back(bf16_value(wide, 0, i, 4));
-  const std::vector<uint16_t> expected{0x3f64, 0x3f04, 0x3fb3, 0x3f8b, 0xbee2, 0xbff7, 0x3fcd, 0x3eaa};
+  const std::vector<uint16_t> expected{0x3f64, 0x3f04, 0x3fb3, 0x3f8b,
+                                       0xbee2, 0xbff7, 0x3fcd, 0x3eaa};
   EXPECT_EQ(found, expected);
 }
 

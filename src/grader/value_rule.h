@@ -109,8 +109,7 @@ struct CachePlace {
     return f32_to_bf16(lit ? 1.0f : 0.0f);
   }
   if (rule.kind == CacheRule::Kind::kNeedles && is_key) return 0;
-  const uint64_t seed =
-      random_bits(rule.seed, kCacheSeedBase + 2 * place.layer + (is_key ? 0 : 1));
+  const uint64_t seed = random_bits(rule.seed, kCacheSeedBase + 2 * place.layer + (is_key ? 0 : 1));
   const uint64_t index = (place.position * n_kv_heads + place.kv_head) * head_dim + place.dim;
   return f32_to_bf16(signed_unit(seed, index) * (is_key ? rule.k_half_width : rule.v_half_width));
 }

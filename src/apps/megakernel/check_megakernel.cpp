@@ -2,8 +2,8 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
+#include "apps/megakernel/named_shape.h"
 #include "grader/grade.h"
 #include "grader/report.h"
 
@@ -11,15 +11,8 @@ namespace godwit::apps {
 namespace {
 
 Result<grader::PlanSettings> plan_of(const MegakernelOptions& options) {
-  const grader::GradedShape* shape = grader::find_graded_shape(options.shape);
-  if (shape == nullptr) {
-    std::string known;
-    for (const grader::GradedShape& s : grader::graded_shapes()) {
-      known += known.empty() ? "" : ", ";
-      known += s.name;
-    }
-    return fail("model shape '{}' is not known; there are {}", options.shape, known);
-  }
+  const Result<grader::GradedShape> shape = named_shape(options.shape);
+  if (!shape) return fail(shape.error());
   return grader::PlanSettings{.shape = *shape,
                               .n_positions = options.n_positions,
                               .n_steps = options.n_steps,
@@ -36,18 +29,11 @@ Status write_plan(const MegakernelOptions& options, const grader::PlanSettings& 
   return {};
 }
 
-Status write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text << '\n';
-  file.close();
-  if (!file) return fail("{}: cannot be written", path);
-  return {};
-}
-
 }  // namespace
 
 void add_megakernel_options(CLI::App& command, MegakernelOptions& options) {
-  command.add_option("--reference", options.folder, "Folder of plan.json and the reference's logits")
+  command
+      .add_option("--reference", options.folder, "Folder of plan.json and the reference's logits")
       ->required();
   command.add_flag("--plan", options.write_plan, "Write the plan into it, and leave");
   command.add_option("--kernel", options.backend, "Backend to grade; none: the references alone")

@@ -13,7 +13,7 @@
 namespace godwit::apps {
 
 struct MegakernelOptions {
-  std::string folder;            // of the plan and R's logits
+  std::string folder;  // of the plan and R's logits
   bool write_plan = false;
   std::string backend = "cuda";  // "none": R, T, D and the mutants alone
   std::string shape = "llama-1b";
