@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
+#include "apps/megakernel/check_command.h"
+#include "apps/megakernel/check_megakernel.h"
 #include "apps/model_options.h"
 #include "backend/cpu/kernel_table.h"
 #include "backend/registry.h"
@@ -176,6 +178,19 @@ void add_check_command(CLI::App& app) {
       "Every step runs on the oracle's inputs, so the first step named is the one that is wrong.\n"
       "Example:\n  GODWIT_ISA=avx2 godwit check -m smollm2");
   command->callback([options] { finish(check(*options)); });
+}
+
+void add_check_megakernel_command(CLI::App& app) {
+  auto options = std::make_shared<MegakernelOptions>();
+  CLI::App* command = app.add_subcommand(
+      kCheckMegakernel, "Grade the decode path of a backend (also: check megakernel)");
+  add_megakernel_options(*command, *options);
+  command->footer(
+      "The reference is a PyTorch script; docs/GRADER.md explains the table.\n"
+      "Example:\n  godwit check megakernel --reference ref --plan\n"
+      "  python3 tools/megakernel_reference.py ref\n"
+      "  godwit check megakernel --reference ref");
+  command->callback([options] { finish(check_megakernel(*options)); });
 }
 
 }  // namespace godwit::apps

@@ -16,6 +16,7 @@
 #include "apps/info.h"
 #include "apps/logits.h"
 #include "apps/manual.h"
+#include "apps/megakernel/check_command.h"
 #include "apps/perplexity.h"
 #include "apps/pull.h"
 #include "apps/quantize.h"
@@ -33,6 +34,7 @@ void add_commands(CLI::App& app) {
   add_tokenize_command(app);
   add_bench_command(app);
   add_check_command(app);
+  add_check_megakernel_command(app);
   add_logits_command(app);
   add_perplexity_command(app);
   add_synth_command(app);
@@ -93,5 +95,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s", app.help().c_str());
     return 2;
   }
-  return run(app, {argv + 1, argv + argc});
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  // `check megakernel` has flags of its own, none of `check`'s.
+  if (arguments.size() > 1 && arguments[0] == "check" && arguments[1] == "megakernel") {
+    arguments.erase(arguments.begin());
+    arguments[0] = godwit::apps::kCheckMegakernel;
+  }
+  return run(app, arguments);
 }
