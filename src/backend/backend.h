@@ -94,6 +94,10 @@ class Backend {
   [[nodiscard]] virtual Status run(ContextId context, std::span<const program::Row> rows,
                                    program::StepRange steps) = 0;
 
+  // Microseconds that the device took for the steps of the last run, without copies to and from
+  // it; nothing where that is not measured.
+  [[nodiscard]] virtual std::optional<double> device_us(ContextId) const { return std::nullopt; }
+
   // Activations [rows of the last run, width]; of the logits, [rows that wanted them, n_vocab].
   virtual void read(ContextId context, program::BufferId buffer, std::span<float> out) const = 0;
   // Replaces the same, so that one step can be compared on equal inputs.

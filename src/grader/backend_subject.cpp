@@ -69,6 +69,9 @@ class BackendSubject final : public Subject {
   bool partial_step(TokenId token, uint64_t position, size_t n_steps) override {
     return run(token, position, n_steps);
   }
+  [[nodiscard]] std::optional<double> device_us() const override {
+    return backend_->device_us(context_);
+  }
   void read(program::BufferId buffer, std::span<float> out) const override {
     backend_->read(context_, buffer, out);
   }
