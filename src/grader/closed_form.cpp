@@ -63,6 +63,14 @@ void keep_worst(TestOutcome& outcome, double ratio, std::string where) {
   }
 }
 
+// A subject that will not run the model fails the test, not the grader.
+TestOutcome refused(TestOutcome outcome, const Error& error) {
+  outcome.passed = false;
+  outcome.worst = HUGE_VAL;
+  outcome.detail = error.message;
+  return outcome;
+}
+
 void compare_counts(TestOutcome& outcome, std::span<const float> found,
                     std::span<const double> expected, uint64_t length) {
   const double largest = *std::ranges::max_element(expected);
@@ -146,7 +154,7 @@ Result<TestOutcome> counting_test(const ClosedFormSettings& settings, const Subj
     Result<std::unique_ptr<Twin>> twin = make_twin(model, settings.place, length + 1);
     if (!twin) return fail(std::move(twin).error());
     Result<std::unique_ptr<Subject>> subject = maker.make(model, **twin, length + 1);
-    if (!subject) return fail(std::move(subject).error());
+    if (!subject) return refused(std::move(outcome), subject.error());
     std::vector<float> logits(model.shape.n_vocab, std::nanf(""));
     (*subject)->step({0}, length, logits);
     compare_counts(outcome, logits, counting_logits(model.shape, length), length);
@@ -162,7 +170,7 @@ Result<TestOutcome> needle_test(const ClosedFormSettings& settings, const Subjec
   Result<std::unique_ptr<Twin>> twin = make_twin(model, settings.place, length + 1);
   if (!twin) return fail(std::move(twin).error());
   Result<std::unique_ptr<Subject>> made = maker.make(model, **twin, length + 1);
-  if (!made) return fail(std::move(made).error());
+  if (!made) return refused(std::move(outcome), made.error());
   Subject& subject = **made;
 
   std::vector<float> logits(model.shape.n_vocab);
