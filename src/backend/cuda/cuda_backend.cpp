@@ -40,8 +40,17 @@ void require(const Status& status) {
 
 class CudaBackend final : public backend::Backend {
  public:
-  CudaBackend(const CudaSettings& settings, DeviceFacts device, Stream stream)
-      : settings_(settings), device_(std::move(device)), stream_(std::move(stream)) {}
+  // What times the steps of a run on the stream.
+  struct Marks {
+    Event begin;
+    Event end;
+  };
+
+  CudaBackend(const CudaSettings& settings, DeviceFacts device, Stream stream, Marks marks)
+      : settings_(settings),
+        device_(std::move(device)),
+        stream_(std::move(stream)),
+        marks_(std::move(marks)) {}
 
   std::string_view name() const override { return "cuda"; }
 
@@ -111,13 +120,22 @@ class CudaBackend final : public backend::Backend {
     check_rows(context, rows);
     if (Status s = send_inputs(context, rows); !s) return s;
     const bool persistent = rows.size() == 1 && context.runs_persistent && persistent_->runs(steps);
+    if (Status s = mark(marks_.begin); !s) return s;
     const Status ran = persistent
                            ? persistent_->run(context, context.persistent.get(), rows[0], steps)
                            : run_stepwise(context, rows, steps);
     if (!ran) return ran;
+    if (Status s = mark(marks_.end); !s) return s;
     if (Status s = fetch_logits(context); !s) return s;
     if (Status s = wait("running steps"); !s) return s;
     return persistent ? persistent_->after_run(context, context.persistent.get()) : Status{};
+  }
+
+  std::optional<double> device_us(ContextId) const override {
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, marks_.begin.get(), marks_.end.get()) != cudaSuccess)
+      return std::nullopt;
+    return 1e3 * static_cast<double>(ms);
   }
 
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
@@ -167,6 +185,10 @@ class CudaBackend final : public backend::Backend {
   std::string executor_text() const {
     if (persistent_ != nullptr) return std::string(persistent_->name());
     return reason_.empty() ? "stepwise" : fmt::format("stepwise ({})", reason_);
+  }
+
+  Status mark(const Event& event) {
+    return status_of(cudaEventRecord(event.get(), stream_.get()), "timing steps");
   }
 
   Status wait(std::string_view what) const {
@@ -318,6 +340,7 @@ class CudaBackend final : public backend::Backend {
   CudaSettings settings_;
   DeviceFacts device_;
   Stream stream_;
+  Marks marks_;
   const Program* program_ = nullptr;
   DeviceWeights weights_;
   std::unique_ptr<StepwiseExecutor> stepwise_;
@@ -341,7 +364,12 @@ Result<std::unique_ptr<backend::Backend>> make_cuda_backend(const CudaSettings& 
   if (Status s = usable(*device); !s) return fail(s.error());
   Result<Stream> stream = make_stream();
   if (!stream) return fail(std::move(stream).error());
-  return std::make_unique<CudaBackend>(settings, std::move(*device), std::move(*stream));
+  Result<Event> begin = make_event();
+  Result<Event> end = make_event();
+  if (!begin || !end) return fail((begin ? end : begin).error());
+  return std::make_unique<CudaBackend>(
+      settings, std::move(*device), std::move(*stream),
+      CudaBackend::Marks{.begin = std::move(*begin), .end = std::move(*end)});
 }
 
 Result<std::unique_ptr<backend::Backend>> make_cuda_backend(const backend::BackendSettings&) {
