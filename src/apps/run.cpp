@@ -91,6 +91,8 @@ json speculation_json(const engine::GenerateResult& result) {
           {"accepted", s.n_accepted},
           {"acceptance", ratio(s.n_accepted, s.n_drafted)},
           {"tokens_per_step", ratio(result.n_decode_tokens, result.n_decode_steps)},
+          {"calls", s.n_calls},
+          {"draft_seconds", s.draft_seconds},
           {"gain", s.gain()}};
 }
 

@@ -352,9 +352,10 @@ TEST_F(SpeculationTest, AMinimumKeepsShortDraftsBack) {
 class HybridSpeculationTest : public SpeculationTest,
                               public ::testing::WithParamInterface<std::string> {
  protected:
-  void SetUp() override { load_hybrid(DraftPolicy::kMaxDraft); }
+  void SetUp() override { load_hybrid(DraftPolicy::kMaxDraft, {}); }
 
-  void load_hybrid(size_t max_tentative_rows) {
+  void load_hybrid(size_t max_tentative_rows,
+                   const std::optional<experts::CachePolicy>& expert_cache) {
     const std::filesystem::path path = folder_.file("hybrid.gguf");
     const Status written =
         testing::write_tiny_hybrid(path, {.head = testing::TinyHead::kPredictsFurther});
@@ -363,6 +364,7 @@ class HybridSpeculationTest : public SpeculationTest,
     settings.backend = GetParam();
     settings.max_tentative_rows = max_tentative_rows;
     settings.with_mtp = true;
+    settings.expert_cache = expert_cache;
     load(path, settings);
   }
 };
@@ -448,10 +450,23 @@ TEST_P(HybridSpeculationTest, AnUnsureHeadDraftsLess) {
 }
 
 TEST_P(HybridSpeculationTest, WithoutRowsToTakeBackThereIsNone) {
-  load_hybrid(0);
+  load_hybrid(0, {});
   const Outcome drafted = run(with_lookup(greedy(40)));
   EXPECT_EQ(drafted.result.speculation.n_drafted, 0u);
   expect_same(drafted, run(greedy(40)));
+}
+
+// The head's own experts come from the file as those of the layers do.
+TEST_P(HybridSpeculationTest, ExpertsReadFromTheFileChangeNothing) {
+  const Outcome plain = run(greedy(40));
+  for (const experts::CachePolicy& policy :
+       {experts::CachePolicy{.kind = experts::CacheKind::kMapped},
+        experts::CachePolicy{.kind = experts::CacheKind::kBudget, .budget_mib = 1}}) {
+    load_hybrid(DraftPolicy::kMaxDraft, policy);
+    const Outcome drafted = run(with_head(greedy(40), 3));
+    expect_same(drafted, plain);
+    EXPECT_GT(drafted.result.speculation.n_accepted, 3u);
+  }
 }
 
 // What the head has seen of the prompt, in one chunk or several, and of the turn before.
