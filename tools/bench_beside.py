@@ -16,7 +16,7 @@ import subprocess
 def samples(binary, is_godwit, model, options):
     command = [binary] + (["bench"] if is_godwit else []) + [
         "-m", model, "-p", str(options.prompt), "-n", str(options.generate),
-        "-r", str(options.repetitions), "-t", str(options.threads), "-o", "json"]
+        "-d", str(options.depth), "-r", str(options.repetitions), "-t", str(options.threads), "-o", "json"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(answer.stdout)
 
@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--peer", required=True)
     parser.add_argument("-p", "--prompt", type=int, default=512)
     parser.add_argument("-n", "--generate", type=int, default=64)
+    parser.add_argument("-d", "--depth", type=int, default=0, help="positions filled beforehand")
     parser.add_argument("-r", "--repetitions", type=int, default=3)
     parser.add_argument("-t", "--threads", type=int, default=2)
     parser.add_argument("models", nargs="+")
@@ -51,14 +52,17 @@ def main():
 
     print("| model | test | godwit t/s (range) | llama.cpp t/s (range) | ratio | GB/s | % of measured |")
     print("|---|---|---|---|---|---|---|")
+    depth = f" @ {options.depth}" if options.depth else ""
     for model in options.models:
         speeds, own = collect(model, options)
         for kind, length in (("tg", options.generate), ("pp", options.prompt)):
+            if not length:
+                continue
             ours, theirs = speeds[("godwit", kind)], speeds[("peer", kind)]
             rows = [row for row in own if bool(row["n_gen"]) == (kind == "tg")]
             bandwidth = statistics.median(row["measured_bandwidth_gbps"] for row in rows)
             gbps = rows[0]["bytes_per_token"] * statistics.median(ours) * 1e-9
-            print(f"| {pathlib.Path(model).stem} | {kind}{length} | {spread(ours)} | {spread(theirs)} | "
+            print(f"| {pathlib.Path(model).stem} | {kind}{length}{depth} | {spread(ours)} | {spread(theirs)} | "
                   f"{statistics.median(ours) / statistics.median(theirs):.2f} | {gbps:.1f} | "
                   f"{100 * gbps / bandwidth:.0f} of {bandwidth:.1f} |", flush=True)
     print(f"\n{own[0]['cpu_info']}, {own[0]['isa']}, {options.threads} threads, commit {own[0]['build_commit']}")

@@ -58,15 +58,17 @@ class Godwit:
     """The binary's diagnostic `logits`: logits after token sequences, or of their greedy
     continuations, as float32 in a file whose shape a JSON line on stdout tells."""
 
-    def __init__(self, binary, work):
-        self.binary, self.work = binary, work
+    def __init__(self, binary, work, n_ctx=512):
+        self.binary, self.work, self.n_ctx = binary, work, n_ctx
 
-    def logits(self, model, prompts, backend, n_generate=0):
+    def logits(self, model, prompts, backend, n_generate=0, stepwise=False):
         """f32 [n_prompts, n_vocab], or [n_prompts, n_generate, n_vocab] and the tokens chosen."""
         request, answer = self.work / "prompts.json", self.work / "logits.bin"
         request.write_text(json.dumps({"prompts": prompts}))
         command = [self.binary, "logits", "-m", model, "-f", request, "-o", answer,
-                   "--backend", backend, "-c", "512", "--kv", "f32"]
+                   "--backend", backend, "-c", str(self.n_ctx), "--kv", "f32"]
+        if stepwise:
+            command += ["--stepwise"]
         if n_generate:
             command += ["--generate", str(n_generate)]
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, check=True)

@@ -1,8 +1,8 @@
 """llama.cpp (package xllamacpp) as a peer: next-token distributions of token sequences.
 
-Everything is set for accuracy: float KV cache, no flash attention, no prompt cache. Prompts are
-token ids, so that tokenizers play no part. llama.cpp hands out log-probabilities, that is logits
-up to a constant per position; they are normalised again here in double precision.
+Everything is set for accuracy: float KV cache, no flash attention, no prompt cache unless asked for.
+Prompts are token ids, so that tokenizers play no part. llama.cpp hands out log-probabilities, that
+is logits up to a constant per position; they are normalised again here in double precision.
 """
 import os
 
@@ -21,14 +21,15 @@ def log_softmax(logits):
 
 
 class LlamaCpp:
-    """A loaded model; one sequence at a time."""
+    """A loaded model; one sequence at a time. n_ubatch tokens of a prompt are computed together."""
 
-    def __init__(self, path, n_vocab, n_ctx=512):
+    def __init__(self, path, n_vocab, n_ctx=512, n_ubatch=512):
         self.n_vocab = n_vocab
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_ctx = n_ctx
         params.n_parallel = 1
+        params.n_ubatch = n_ubatch
         params.n_gpu_layers = 0
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 1
         params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
@@ -38,20 +39,21 @@ class LlamaCpp:
         params.verbosity = 0
         self.server = xllamacpp.Server(params)
 
-    def _complete(self, tokens, n_predict, n_probs, logit_bias):
+    def _complete(self, tokens, n_predict, n_probs, logit_bias, keep=False):
         answer = self.server.handle_completions({
             "prompt": [int(t) for t in tokens], "n_predict": n_predict, "n_probs": n_probs,
             "samplers": ["top_k"], "top_k": 1, "post_sampling_probs": False,
-            "cache_prompt": False, "logit_bias": logit_bias})
+            "cache_prompt": keep, "logit_bias": logit_bias})
         if "choices" not in answer:
             raise RuntimeError(f"llama.cpp did not answer: {answer}")
         return answer["choices"][0]["logprobs"]["content"]
 
-    def next_logprobs(self, tokens):
-        """Log-probabilities of every token after `tokens`: f64 [n_vocab]."""
+    def next_logprobs(self, tokens, keep=False):
+        """Log-probabilities of every token after `tokens`: f64 [n_vocab]. With `keep`, what the
+        call before computed is not computed again where it is the beginning of `tokens`."""
         # An end-of-sequence token or half a character would come without probabilities, so
         # another token is forced. Probabilities are taken before the bias is added.
-        content = self._complete(tokens, 1, self.n_vocab, [[PLAIN_TOKEN, 1e6]])
+        content = self._complete(tokens, 1, self.n_vocab, [[PLAIN_TOKEN, 1e6]], keep)
         logprobs = np.full(self.n_vocab, -np.inf)
         for entry in content[0]["top_logprobs"]:
             logprobs[entry["id"]] = entry["logprob"]
