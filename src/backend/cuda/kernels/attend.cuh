@@ -148,6 +148,13 @@ __global__ void __launch_bounds__(kAttendWarps * 32)
   const uint4* const v = k + D * kTilePositions / 8;
   const bool seen = tile_begin < sight.end && tile_begin + kTilePositions > sight.begin;
 
+  // The first values are asked for together with the keys: 32 registers.
+  constexpr int kAhead = 8;
+  uint4 ahead[kAhead] = {};
+  if (seen) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) ahead[i] = load_once(v + i * 32);
+  }
   float acc[kQueryHeads][D / 8] = {};
   float score[kQueryHeads];
 #pragma unroll
@@ -218,7 +225,8 @@ __global__ void __launch_bounds__(kAttendWarps * 32)
 #pragma unroll
       for (int pair = 0; pair < D / 16; ++pair) {
         float value[8];
-        unpack(load_once(v + (p16 * (D / 16) + pair) * 32), value, T{});
+        const int load = p16 * (D / 16) + pair;
+        unpack(load < kAhead ? ahead[load % kAhead] : load_once(v + load * 32), value, T{});
         if (!whole) {
 #pragma unroll
           for (int e = 0; e < 8; ++e) value[e] = visible[e % 4] ? value[e] : 0.0f;

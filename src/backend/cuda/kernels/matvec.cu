@@ -5,20 +5,38 @@
 namespace godwit::cuda {
 namespace {
 
-template <class W, int R>
-cudaError_t enqueue_typed(const Queue& queue, const MatVecArgs& args) {
+template <class W, int R, Cut cut>
+cudaError_t enqueue_cut(const Queue& queue, const MatVecArgs& args) {
   uint64_t n_pairs = 0;
-  for (uint32_t i = 0; i < args.n_products; ++i) n_pairs += (args.products[i].weight.rows + 1) / 2;
+  for (uint32_t i = 0; i < args.n_products; ++i) {
+    n_pairs += pairs_of<cut>(args.products[i].weight.rows);
+  }
   if (args.finish == Finish::kGated) n_pairs = args.products[0].weight.rows;
   const uint64_t shared = matvec_shared_bytes(args.products[0].weight.cols, R);
-  // As many blocks as run at once, so that activations are brought in seldom.
-  const uint64_t per_multiprocessor = shared <= (uint64_t{48} << 10) ? 3 : 1;
+  // About as many as run at once, so that activations are brought in seldom, with room for blocks
+  // of the next launch.
+  const uint64_t per_multiprocessor = shared <= (uint64_t{48} << 10) ? 2 : 1;
   const uint64_t at_once = per_multiprocessor * static_cast<uint64_t>(args.n_multiprocessors);
   const uint64_t wanted = (n_pairs + kMatVecWarps - 1) / kMatVecWarps;
   const Shape shape{.grid = dim3(static_cast<unsigned>(wanted < at_once ? wanted : at_once)),
                     .threads = kMatVecWarps * 32,
                     .shared_bytes = shared};
-  return enqueue(queue, shape, matvec<W, R>, args, n_pairs);
+  return enqueue(queue, shape, matvec<W, R, cut>, args, n_pairs);
+}
+
+// By the shapes alone, so that a row's bits do not depend on how many rows share a launch.
+template <class W, int R>
+cudaError_t enqueue_typed(const Queue& queue, const MatVecArgs& args) {
+  uint64_t n_pairs = 0;
+  for (uint32_t i = 0; i < args.n_products; ++i) {
+    n_pairs += pairs_of<Cut::kRows>(args.products[i].weight.rows);
+  }
+  const uint64_t n_warps =
+      uint64_t{2} * kMatVecWarps * static_cast<uint64_t>(args.n_multiprocessors);
+  if (n_pairs < n_warps && args.finish != Finish::kGated) {
+    return enqueue_cut<W, R, Cut::kHalves>(queue, args);
+  }
+  return enqueue_cut<W, R, Cut::kRows>(queue, args);
 }
 
 template <int R>

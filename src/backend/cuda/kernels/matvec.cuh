@@ -5,11 +5,12 @@
 // Preconditions: stride a multiple of kColumnStep; n_rows <= R; R * stride floats of shared memory.
 // Bytes: rows * stride * sizeof(W), once for all R rows; floor = that over the read bandwidth.
 // Work split: blocks of 8 warps walk over pairs of weight rows, a warp a pair (the same row of gate
-//   and up for kGated), a lane every 32nd 16-byte load; four loads of each row in flight. Each
-//   block brings x in and norms it for itself: a few kilobytes from L2.
+//   and up for kGated) or both halves of one row, a lane every 32nd 16-byte load. Four loads of
+//   each are in flight always: a register is asked for again as soon as it is used, across the ends
+//   of pairs. Each block brings x in and norms it for itself: a few kilobytes from L2.
 // Arithmetic: bounded; fp32, one fma per weight in column order per lane, then a fixed tree. The
 //   same for R = 1 and R = kGroupRows, so a row's bits do not depend on its company.
-// Synchronisation: the first rows of weights are asked for before wait_for_inputs().
+// Synchronisation: the first weights are asked for before wait_for_inputs().
 // Reference: reference::mat_mul, reference::rms_norm.
 #pragma once
 
@@ -20,6 +21,10 @@ namespace godwit::cuda {
 
 inline constexpr int kMatVecWarps = 8;
 inline constexpr int kMatVecUnroll = 4;
+
+// What a warp's pair is: two rows of weights, or both halves of one row, so that small matrices
+// keep all warps of the card busy.
+enum class Cut : uint8_t { kRows, kHalves };
 
 // Where element i of a row of activations lies in shared memory: both float4 of eight columns apart
 // by half a row, so that a warp's reads fall on different banks.
@@ -55,56 +60,32 @@ __device__ __forceinline__ void bring_rows(const MatVecArgs& args, uint32_t stri
   __syncthreads();
 }
 
-// Both rows of a pair: the sums of all R rows of activations, in every lane.
-template <class W, int R>
-__device__ __forceinline__ void multiply_pair(const W* a, const W* b, const float* rows,
-                                              uint32_t stride, float (&sums)[2][R]) {
+// One 16-byte load of each row of a pair against all R rows of activations; that of b `shift` loads
+// further.
+template <class W, int R, Cut cut>
+__device__ __forceinline__ void accumulate(uint4 va, uint4 vb, const float* rows, uint32_t stride,
+                                           uint32_t load, uint32_t shift, float (&sums)[2][R]) {
   constexpr int kPer = kPerLoad<W>;
-  const uint32_t n_loads = stride / kPer;
-  const auto* const wa = reinterpret_cast<const uint4*>(a);
-  const auto* const wb = reinterpret_cast<const uint4*>(b);
-  const uint32_t lane = threadIdx.x % 32;
-#pragma unroll
-  for (int t = 0; t < R; ++t) sums[0][t] = sums[1][t] = 0.0f;
-  const auto accumulate = [&](uint32_t u, uint4 va, uint4 vb) {
-    float fa[kPer];
-    float fb[kPer];
-    unpack(va, fa, W{});
-    unpack(vb, fb, W{});
-#pragma unroll
-    for (int t = 0; t < R; ++t) {
-#pragma unroll
-      for (int h = 0; h < kPer / 4; ++h) {
-        const float4 x =
-            *reinterpret_cast<const float4*>(rows + t * stride + h * (stride / 2) + u * 4);
-        sums[0][t] = fmaf(fa[4 * h], x.x, sums[0][t]);
-        sums[1][t] = fmaf(fb[4 * h], x.x, sums[1][t]);
-        sums[0][t] = fmaf(fa[4 * h + 1], x.y, sums[0][t]);
-        sums[1][t] = fmaf(fb[4 * h + 1], x.y, sums[1][t]);
-        sums[0][t] = fmaf(fa[4 * h + 2], x.z, sums[0][t]);
-        sums[1][t] = fmaf(fb[4 * h + 2], x.z, sums[1][t]);
-        sums[0][t] = fmaf(fa[4 * h + 3], x.w, sums[0][t]);
-        sums[1][t] = fmaf(fb[4 * h + 3], x.w, sums[1][t]);
-      }
-    }
-  };
-  uint32_t u = lane;
-  for (; u + 32 * (kMatVecUnroll - 1) < n_loads; u += 32 * kMatVecUnroll) {
-    uint4 va[kMatVecUnroll];
-    uint4 vb[kMatVecUnroll];
-#pragma unroll
-    for (int i = 0; i < kMatVecUnroll; ++i) {
-      va[i] = load_once(wa + u + 32 * i);
-      vb[i] = load_once(wb + u + 32 * i);
-    }
-#pragma unroll
-    for (int i = 0; i < kMatVecUnroll; ++i) accumulate(u + 32 * i, va[i], vb[i]);
-  }
-  for (; u < n_loads; u += 32) accumulate(u, load_once(wa + u), load_once(wb + u));
+  float fa[kPer];
+  float fb[kPer];
+  unpack(va, fa, W{});
+  unpack(vb, fb, W{});
 #pragma unroll
   for (int t = 0; t < R; ++t) {
-    sums[0][t] = warp_sum(sums[0][t]);
-    sums[1][t] = warp_sum(sums[1][t]);
+#pragma unroll
+    for (int h = 0; h < kPer / 4; ++h) {
+      const float* const at = rows + t * stride + h * (stride / 2) + load * 4;
+      const float4 x = *reinterpret_cast<const float4*>(at);
+      const float4 z = cut == Cut::kHalves ? *reinterpret_cast<const float4*>(at + shift * 4) : x;
+      sums[0][t] = fmaf(fa[4 * h], x.x, sums[0][t]);
+      sums[1][t] = fmaf(fb[4 * h], z.x, sums[1][t]);
+      sums[0][t] = fmaf(fa[4 * h + 1], x.y, sums[0][t]);
+      sums[1][t] = fmaf(fb[4 * h + 1], z.y, sums[1][t]);
+      sums[0][t] = fmaf(fa[4 * h + 2], x.z, sums[0][t]);
+      sums[1][t] = fmaf(fb[4 * h + 2], z.z, sums[1][t]);
+      sums[0][t] = fmaf(fa[4 * h + 3], x.w, sums[0][t]);
+      sums[1][t] = fmaf(fb[4 * h + 3], z.w, sums[1][t]);
+    }
   }
 }
 
@@ -128,61 +109,148 @@ struct RowPair {
   bool both = true;
 };
 
+// Pairs of a matrix of so many rows.
+template <Cut cut>
+[[nodiscard]] GODWIT_HOST_DEVICE constexpr uint64_t pairs_of(uint64_t rows) {
+  return cut == Cut::kHalves ? rows : (rows + 1) / 2;
+}
+
+template <Cut cut>
 __device__ __forceinline__ RowPair find_pair(const MatVecArgs& args, uint64_t pair) {
   if (args.finish == Finish::kGated) {
     return {&args.products[0], &args.products[1], pair, pair, true};
   }
   uint32_t i = 0;
-  while (pair >= (args.products[i].weight.rows + 1) / 2) {
-    pair -= (args.products[i].weight.rows + 1) / 2;
+  while (pair >= pairs_of<cut>(args.products[i].weight.rows)) {
+    pair -= pairs_of<cut>(args.products[i].weight.rows);
     ++i;
   }
   const Product* const product = &args.products[i];
+  if (cut == Cut::kHalves) return {product, product, pair, pair, false};
   const bool both = 2 * pair + 1 < product->weight.rows;
   return {product, product, 2 * pair, both ? 2 * pair + 1 : 2 * pair, both};
 }
 
-template <class W, int R>
+template <Cut cut>
+__device__ __forceinline__ void finish_pair(const MatVecArgs& args, const RowPair& p, uint32_t t,
+                                            float a, float b) {
+  if (cut == Cut::kHalves) a += b;
+  if (args.finish != Finish::kGated) {
+    finish_one(args, *p.first, t, p.a, a);
+    if (p.both) finish_one(args, *p.second, t, p.b, b);
+    return;
+  }
+  if (p.first->bias != nullptr) a += p.first->bias[p.a];
+  if (p.second->bias != nullptr) b += p.second->bias[p.b];
+  const float gate = args.activation == program::Activation::kSilu ? silu(a) : gelu(a);
+  p.second->out.row(t)[p.b] = gate * b;
+}
+
+// A warp's walk: pair after pair, each in chunks of kMatVecUnroll loads per lane and row.
+template <class W, Cut cut>
+class Walk {
+ public:
+  __device__ Walk(const MatVecArgs& args, uint64_t n_pairs)
+      : args_(args),
+        n_pairs_(n_pairs),
+        pair_(uint64_t{blockIdx.x} * kMatVecWarps + threadIdx.x / 32),
+        n_loads_(static_cast<uint32_t>(args.products[0].weight.stride) / kPerLoad<W> / kParts),
+        load_(threadIdx.x % 32) {
+    if (there()) open();
+  }
+
+  __device__ bool there() const { return pair_ < n_pairs_; }
+  __device__ const RowPair& pair() const { return rows_; }
+  __device__ uint32_t n_loads() const { return n_loads_; }
+  // Of the i-th load of the chunk.
+  __device__ uint32_t load(int i) const { return load_ + 32 * i; }
+  __device__ bool within(int i) const { return load(i) < n_loads_; }
+  __device__ uint4 first(int i) const { return within(i) ? load_once(a_ + load(i)) : uint4{}; }
+  __device__ uint4 second(int i) const { return within(i) ? load_once(b_ + load(i)) : uint4{}; }
+  // Whether the chunk is its pair's last: the same for all lanes.
+  __device__ bool last() const { return load_ - threadIdx.x % 32 + kStep >= n_loads_; }
+
+  __device__ void advance() {
+    if (!last()) {
+      load_ += kStep;
+      return;
+    }
+    load_ = threadIdx.x % 32;
+    pair_ += uint64_t{gridDim.x} * kMatVecWarps;
+    if (there()) open();
+  }
+
+ private:
+  static constexpr uint32_t kStep = 32 * kMatVecUnroll;
+  static constexpr uint32_t kParts = cut == Cut::kHalves ? 2 : 1;
+
+  __device__ void open() {
+    rows_ = find_pair<cut>(args_, pair_);
+    const uint64_t row = kParts * n_loads_;
+    a_ = reinterpret_cast<const uint4*>(rows_.first->weight.data) + rows_.a * row;
+    b_ = cut == Cut::kHalves
+             ? a_ + n_loads_
+             : reinterpret_cast<const uint4*>(rows_.second->weight.data) + rows_.b * row;
+  }
+
+  const MatVecArgs& args_;
+  uint64_t n_pairs_;
+  uint64_t pair_;
+  uint32_t n_loads_;  // of a row, or half of one
+  uint32_t load_;     // this lane's first of the chunk
+  RowPair rows_;
+  const uint4* a_ = nullptr;
+  const uint4* b_ = nullptr;
+};
+
+template <class W, int R, Cut cut>
 __global__ void __launch_bounds__(kMatVecWarps * 32)
     matvec(const __grid_constant__ MatVecArgs args, uint64_t n_pairs) {
   extern __shared__ __align__(16) float rows[];  // [R, stride]
   __shared__ float area[kMatVecWarps];
   const auto stride = static_cast<uint32_t>(args.products[0].weight.stride);
-  const auto weights = [&](const Product& product, uint64_t row) {
-    return reinterpret_cast<const W*>(product.weight.data) + row * stride;
-  };
-  uint64_t pair = uint64_t{blockIdx.x} * kMatVecWarps + threadIdx.x / 32;
-  const uint32_t lane = threadIdx.x % 32;
   let_next_begin();
-#if __CUDA_ARCH__ >= 900
-  if (pair < n_pairs && lane < 2) {
-    const RowPair p = find_pair(args, pair);
-    const W* const ahead = lane == 0 ? weights(*p.first, p.a) : weights(*p.second, p.b);
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(ahead),
-                 "r"(stride * static_cast<uint32_t>(sizeof(W))));
+  // One walk asks for weights, the other follows a chunk behind and multiplies.
+  Walk<W, cut> ahead(args, n_pairs);
+  Walk<W, cut> here = ahead;
+  uint4 a[kMatVecUnroll] = {};
+  uint4 b[kMatVecUnroll] = {};
+  if (ahead.there()) {
+#pragma unroll
+    for (int i = 0; i < kMatVecUnroll; ++i) {
+      a[i] = ahead.first(i);
+      b[i] = ahead.second(i);
+    }
+    ahead.advance();
   }
-#endif
   wait_for_inputs();
   bring_rows<W, R>(args, stride, rows, area);
-  for (; pair < n_pairs; pair += uint64_t{gridDim.x} * kMatVecWarps) {
-    const RowPair p = find_pair(args, pair);
-    float sums[2][R];
-    multiply_pair<W, R>(weights(*p.first, p.a), weights(*p.second, p.b), rows, stride, sums);
+  float sums[2][R] = {};
+  while (here.there()) {
+    const bool more = ahead.there();
 #pragma unroll
-    for (uint32_t t = 0; t < R; ++t) {
-      if (lane != t || t >= args.n_rows) continue;
-      if (args.finish == Finish::kGated) {
-        float gate = sums[0][t];
-        float up = sums[1][t];
-        if (p.first->bias != nullptr) gate += p.first->bias[p.a];
-        if (p.second->bias != nullptr) up += p.second->bias[p.b];
-        gate = args.activation == program::Activation::kSilu ? silu(gate) : gelu(gate);
-        p.second->out.row(t)[p.b] = gate * up;
-        continue;
+    for (int i = 0; i < kMatVecUnroll; ++i) {
+      if (here.within(i)) {
+        accumulate<W, R, cut>(a[i], b[i], rows, stride, here.load(i), here.n_loads(), sums);
       }
-      finish_one(args, *p.first, t, p.a, sums[0][t]);
-      if (p.both) finish_one(args, *p.second, t, p.b, sums[1][t]);
+      if (more) {
+        a[i] = ahead.first(i);
+        b[i] = ahead.second(i);
+      }
     }
+    if (more) ahead.advance();
+    if (here.last()) {
+#pragma unroll
+      for (uint32_t t = 0; t < R; ++t) {
+        const float y0 = warp_sum(sums[0][t]);
+        const float y1 = warp_sum(sums[1][t]);
+        if (threadIdx.x % 32 == t && t < args.n_rows) {
+          finish_pair<cut>(args, here.pair(), t, y0, y1);
+        }
+        sums[0][t] = sums[1][t] = 0.0f;
+      }
+    }
+    here.advance();
   }
 }
 
