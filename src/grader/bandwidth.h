@@ -1,5 +1,5 @@
 // The read bandwidth of the card's memory now: the ceiling that every time is set beside. Bulk
-// copies into a ring of shared memory on every SM, which nothing known here exceeds.
+// copies into a ring of shared memory on every SM, the best of a few ways of sharing it out.
 #pragma once
 
 #include <string>

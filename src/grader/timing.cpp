@@ -110,6 +110,54 @@ void time_length(const TimingSettings& settings, const GradedModel& model, Twin&
   }
 }
 
+constexpr int kBudgetSamples = 5;
+constexpr int kBudgetWarmUp = 2;
+// A prefix that takes so much longer than a longer one was run by another executor.
+constexpr double kImpossibleUs = -20.0;
+
+// Of the first n steps; 0 where the subject does not tell.
+double prefix_us(Subject& subject, TokenId token, uint64_t position, size_t n_steps) {
+  std::vector<double> samples;
+  for (int i = 0; i < kBudgetWarmUp + kBudgetSamples; ++i) {
+    if (!subject.partial_step(token, position, n_steps)) return 0.0;
+    const std::optional<double> us = subject.device_us();
+    if (!us) return 0.0;
+    if (i >= kBudgetWarmUp) samples.push_back(*us);
+  }
+  return median(std::move(samples));
+}
+
+void take_apart(const GradedModel& model, Running& running, uint64_t length, Timing& timing) {
+  const TokenId token = graded_token(model, kSeed, 0);
+  const program::TrafficInput input{.position = length - 1,
+                                    .n_rows = 1,
+                                    .k_type = TensorType::kBF16,
+                                    .v_type = TensorType::kBF16};
+  std::vector<StepBudget> kinds;
+  double before = 0;
+  for (size_t n = 1; n <= model.program.main.size(); ++n) {
+    const program::Step& step = model.program.main[n - 1];
+    const double us = prefix_us(*running.subject, token, length - 1, n);
+    if (us == 0.0 || us - before < kImpossibleUs) {
+      timing.problems.push_back(
+          fmt::format("{} at {} positions: no time budget: {}", running.name, length,
+                      us == 0.0 ? "it tells no times of steps" : "it runs parts otherwise"));
+      return;
+    }
+    const std::string kind = step.label.substr(step.label.rfind('.') + 1);
+    auto found = std::ranges::find(kinds, kind, &StepBudget::kind);
+    if (found == kinds.end()) {
+      kinds.push_back({.variant = running.name, .length = length, .kind = kind});
+      found = kinds.end() - 1;
+    }
+    ++found->n_steps;
+    found->bytes += program::traffic_of(step.operation, input).total();
+    found->us += us - before;
+    before = us;
+  }
+  timing.budgets.insert(timing.budgets.end(), kinds.begin(), kinds.end());
+}
+
 // What the table and the JSON call the time of a token.
 double token_us(const TimedRow& row) {
   return median(row.device_us.empty() ? row.wall_us : row.device_us);
@@ -144,6 +192,9 @@ Result<Timing> time_variants(const TimingSettings& settings) {
   for (const uint64_t length : settings.lengths) {
     time_length(settings, model, **twin, running, length, timing);
   }
+  for (const uint64_t length : settings.budget_lengths) {
+    for (Running& variant : running) take_apart(model, variant, length, timing);
+  }
   for (const Running& variant : running) {
     if (variant.subject->failure().empty()) continue;
     timing.problems.push_back(fmt::format("{}: {}", variant.name, variant.subject->failure()));
@@ -155,6 +206,15 @@ std::string timing_json(const TimingSettings& settings, const Timing& timing,
                         const std::vector<double>& bandwidth_gbs) {
   json rows = json::array();
   for (const TimedRow& row : timing.rows) rows.push_back(row_json(row));
+  json budgets = json::array();
+  for (const StepBudget& b : timing.budgets) {
+    budgets.push_back({{"variant", b.variant},
+                       {"positions", b.length},
+                       {"kind", b.kind},
+                       {"steps", b.n_steps},
+                       {"bytes", b.bytes},
+                       {"us", b.us}});
+  }
   json descriptions = json::object();
   for (const auto& [variant, text] : timing.descriptions) descriptions[variant] = text;
   const json out = {{"model", settings.shape.name},
@@ -162,6 +222,7 @@ std::string timing_json(const TimingSettings& settings, const Timing& timing,
                     {"read_bandwidth_samples", bandwidth_gbs},
                     {"descriptions", descriptions},
                     {"problems", timing.problems},
+                    {"budgets", budgets},
                     {"rows", rows}};
   return out.dump(1, ' ', false, json::error_handler_t::replace);
 }
@@ -179,6 +240,11 @@ std::string timing_text(const Timing& timing, const std::vector<double>& bandwid
     out += fmt::format("{:<14} {:>9} {:>10.1f} {:>18} {:>10.1f} {:>9.1f} {:>7.1f}%\n", row.variant,
                        row.length, token_us(row), fmt::format("{:.1f} .. {:.1f}", *low, *high),
                        median(row.wall_us), floor_us, 100.0 * floor_us / token_us(row));
+  }
+  for (const StepBudget& b : timing.budgets) {
+    const double floor_us = gbs > 0 ? static_cast<double>(b.bytes) / gbs * 1e-3 : 0.0;
+    out += fmt::format("{} at {}: {:<9} x {:<3} {:>8.1f} us, floor {:>7.1f}\n", b.variant, b.length,
+                       b.kind, b.n_steps, b.us, floor_us);
   }
   for (const std::string& problem : timing.problems) out += "problem: " + problem + "\n";
   return out;

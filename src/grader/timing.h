@@ -24,7 +24,8 @@ struct TimingSettings {
   TwinPlace place = TwinPlace::kDevice;
   std::vector<uint64_t> lengths;  // of the history, the newest included
   std::vector<TimedVariant> variants;
-  uint64_t n_warm_up = 4;
+  std::vector<uint64_t> budget_lengths;  // of those, the ones taken apart step by step
+  uint64_t n_warm_up = 20;
   uint64_t n_samples = 40;
 };
 
@@ -37,8 +38,20 @@ struct TimedRow {
   std::vector<double> device_us;  // of the steps alone; empty where the backend does not tell
 };
 
+// Where a token's time goes: the steps of one kind ("attend"), over all layers. From the times of
+// the Program's first n steps, for every n: the differences of neighbours.
+struct StepBudget {
+  std::string variant;
+  uint64_t length = 0;
+  std::string kind;
+  uint64_t n_steps = 0;
+  uint64_t bytes = 0;
+  double us = 0;
+};
+
 struct Timing {
   std::vector<TimedRow> rows;
+  std::vector<StepBudget> budgets;
   std::vector<std::pair<std::string, std::string>> descriptions;  // variant, what it says
   std::vector<std::string> problems;  // variants that could not be made, logits that differ
 };

@@ -1,5 +1,6 @@
 #include "apps/megakernel/time_decode.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/megakernel/named_shape.h"
@@ -34,6 +35,10 @@ void add_time_options(CLI::App& command, TimeOptions& options) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command.add_option("--budget", options.budget_positions, "Those to take apart step by step")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   command.add_option("--variants", options.variants, "Executors")
       ->delimiter(',')
       ->capture_default_str();
@@ -49,11 +54,16 @@ Status time_decode(const TimeOptions& options) {
   grader::TimingSettings settings{.shape = *shape,
                                   .lengths = options.positions,
                                   .variants = {},
+                                  .budget_lengths = {},
                                   .n_samples = options.n_samples};
   for (const std::string& name : options.variants) {
     Result<grader::TimedVariant> variant = variant_of(name);
     if (!variant) return fail(std::move(variant).error());
     settings.variants.push_back(*std::move(variant));
+  }
+  for (const uint64_t length : options.budget_positions) {
+    const bool timed = std::ranges::find(options.positions, length) != options.positions.end();
+    if (timed) settings.budget_lengths.push_back(length);
   }
   const grader::Bandwidth bandwidth = grader::measure_device_bandwidth();
   if (!bandwidth.problem.empty()) return fail("read bandwidth: {}", bandwidth.problem);

@@ -14,6 +14,7 @@ namespace godwit::apps {
 struct TimeOptions {
   std::string shape = "llama-1b";
   std::vector<uint64_t> positions{1024, 2048, 8192, 32768, 65536, 131072};
+  std::vector<uint64_t> budget_positions{2048, 32768};
   std::vector<std::string> variants{"persistent", "stepwise-pdl", "stepwise"};
   uint64_t n_samples = 40;
   std::string json;
