@@ -14,6 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs/COMPATIBILITY.md"
+# Names of architectures that tests cannot have.
+SPELLED = {"gptoss": "gpt-oss"}
 ISAS = ("generic", "avx2", "avx512vnni")
 
 HEAD = """# Compatibility
@@ -55,7 +57,7 @@ def type_table(tests):
     kernels = parameters(tests, "MatVec.MatchesDoubleAndReferenceOverShapes")
     encoded = parameters(tests, "Encoders.StayWithinTheErrorOfTheirType")
     architectures = sorted({pair.rsplit("_", 1)[1] for pair in pairs})
-    rows = [["type", "decoded", "kernels", "encoded", *architectures]]
+    rows = [["type", "decoded", "kernels", "encoded", *(SPELLED.get(a, a) for a in architectures)]]
     for name in decoded:
         isas = [isa for isa in ISAS if f"{name.lower()}_{isa}" in kernels]
         marks = "".join({"generic": "g", "avx2": "2", "avx512vnni": "5"}[isa] for isa in isas)

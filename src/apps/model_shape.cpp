@@ -202,7 +202,7 @@ Status validate(const ModelShape& shape) {
     return fail("expected --rope-theta above 1, found {}", shape.rope_theta);
   }
   if (arch->experts) {
-    if (auto valid = validate_experts(shape, arch->hybrid); !valid) return valid;
+    if (auto valid = validate_experts(shape, arch->shared); !valid) return valid;
   }
   return arch->hybrid ? validate_recurrence(shape.recurrence) : Status{};
 }

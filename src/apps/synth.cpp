@@ -142,7 +142,8 @@ void add_shape_options(CLI::App& command, Flags& flags) {
   command.add_option("--head-dim", flags.head_dim, "width of a head (dim / heads)");
   command.add_option("--rope-dim", flags.rope_dim, "rotated part of a head (all of it)");
   command.add_option("--ffn", flags.ffn, "width of the feed-forward layer");
-  command.add_option("--experts", flags.experts, "experts of a layer (qwen3moe, qwen3next)");
+  command.add_option("--experts", flags.experts,
+                     "experts of a layer (gpt-oss, qwen3moe, qwen3next, ...)");
   command.add_option("--experts-used", flags.experts_used, "experts used per token");
   command.add_option("--expert-ffn", flags.expert_ffn, "width of an expert");
   command.add_option("--shared-ffn", flags.shared_ffn, "width of the shared expert");

@@ -20,8 +20,11 @@ struct SynthArch {
   bool fused = false;        // attn_qkv, and ffn_up with the gate's rows first
   bool scales = false;       // Granite's four factors
   bool experts = false;      // a router and experts in place of the feed-forward layer
-  bool hybrid = false;       // the gated delta rule in most layers, gated attention in the others,
-                             // post_attention_norm in place of ffn_norm, a shared expert
+  bool hybrid = false;       // the gated delta rule in most layers, gated attention in the others
+  bool tiled = false;        // its gates in ssm_beta and ssm_alpha, not in ssm_ba; RoPE sections
+  bool shared = false;       // a shared expert beside the others
+  bool sinks = false;        // attn_sinks, and biases on every projection, router and expert
+  bool post_norm = false;    // post_attention_norm in place of ffn_norm
   uint32_t window = 0;       // attention.sliding_window; 0: no such key
 };
 

@@ -64,6 +64,11 @@ void append_arch_metadata(const ModelShape& shape, std::vector<gguf::KeyValue>& 
     metadata.push_back(gguf::make_uint(key("ssm.inner_size"), sizes.value_heads * sizes.head_dim));
     metadata.push_back(gguf::make_uint(key("full_attention_interval"), sizes.interval));
   }
+  if (arch.tiled) {  // a quarter of a head's pairs each, the last for no axis
+    const int64_t pairs = (shape.rope_dim == 0 ? shape.head_dim : shape.rope_dim) / 2;
+    metadata.push_back(gguf::make_ints(key("rope.dimension_sections"),
+                                       {pairs - 2 * (pairs / 3), pairs / 3, pairs / 3, 0}));
+  }
   if (arch.scales) {  // Granite 3.1 2B's; sizes that random weights stay sane under
     metadata.push_back(gguf::make_float(key("embedding_scale"), 12.0f));
     metadata.push_back(gguf::make_float(key("residual_scale"), 0.22f));

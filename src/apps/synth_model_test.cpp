@@ -265,6 +265,28 @@ TEST_F(SynthModelTest, HasRecurrentLayersBetweenThoseOfGatedAttention) {
   for (const float decay : decays) EXPECT_LT(decay, 0.0f);
 }
 
+TEST_F(SynthModelTest, HasSinksAndABiasForEveryExpert) {
+  options_.shape.arch = "gpt-oss";
+  options_.shape.experts = {.count = 8, .used = 2, .ffn = 256};
+  const gguf::File file = write_and_open();
+  using Dims = std::vector<uint64_t>;
+  EXPECT_EQ(file.find_tensor("blk.1.attn_sinks.weight")->dims, (Dims{4}));
+  EXPECT_EQ(file.find_tensor("blk.1.ffn_up_exps.bias")->dims, (Dims{256, 8}));
+  EXPECT_EQ(file.find_tensor("blk.1.ffn_down_exps.bias")->type, TensorType::kF32);
+  EXPECT_NE(file.find_tensor("blk.1.post_attention_norm.weight"), nullptr);
+  EXPECT_EQ(file.find_tensor("blk.1.ffn_norm.weight"), nullptr);
+}
+
+TEST_F(SynthModelTest, KeepsTheGatesOfRecurrentLayersApartWhereTheArchitectureDoes) {
+  options_.shape.arch = "qwen35";
+  options_.shape.recurrence = {.key_heads = 2, .value_heads = 4, .head_dim = 64, .interval = 2};
+  const gguf::File file = write_and_open();
+  EXPECT_EQ(file.find_tensor("blk.0.ssm_beta.weight")->dims, (std::vector<uint64_t>{256, 4}));
+  EXPECT_NE(file.find_tensor("blk.0.ssm_alpha.weight"), nullptr);
+  EXPECT_EQ(file.find_tensor("blk.0.ssm_ba.weight"), nullptr);
+  EXPECT_NE(file.find_tensor("blk.0.ffn_up.weight"), nullptr);
+}
+
 TEST_F(SynthModelTest, RefusesImpossibleExpertsAndRecurrence) {
   options_.shape.arch = "qwen3next";
   EXPECT_NE(error().find("--experts between 1 and"), std::string::npos) << error();

@@ -34,6 +34,10 @@ void add_attention(const ModelShape& shape, const std::string& prefix, SynthTens
     out.add(prefix + "attn_k_norm.weight", SynthContent::kNorm, {each ? shape.head_dim : kv_rows});
   }
   out.add(prefix + "attn_output.weight", SynthContent::kMatrix, {q_rows, shape.dim});
+  if (arch.sinks) {
+    out.add(prefix + "attn_output.bias", SynthContent::kBias, {shape.dim});
+    out.add(prefix + "attn_sinks.weight", SynthContent::kBias, {shape.n_heads});
+  }
 }
 
 void add_recurrence(const ModelShape& shape, const std::string& prefix, SynthTensors& out) {
@@ -43,8 +47,13 @@ void add_recurrence(const ModelShape& shape, const std::string& prefix, SynthTen
   const uint64_t mixed = 2 * key + value;  // q, k, v
   out.add(prefix + "attn_qkv.weight", SynthContent::kMatrix, {shape.dim, mixed});
   out.add(prefix + "attn_gate.weight", SynthContent::kMatrix, {shape.dim, value});
-  out.add(prefix + "ssm_ba.weight", SynthContent::kMatrix,
-          {shape.dim, uint64_t{2} * sizes.value_heads});
+  if (find_synth_arch(shape.arch)->tiled) {
+    out.add(prefix + "ssm_beta.weight", SynthContent::kMatrix, {shape.dim, sizes.value_heads});
+    out.add(prefix + "ssm_alpha.weight", SynthContent::kMatrix, {shape.dim, sizes.value_heads});
+  } else {
+    out.add(prefix + "ssm_ba.weight", SynthContent::kMatrix,
+            {shape.dim, uint64_t{2} * sizes.value_heads});
+  }
   out.add(prefix + "ssm_conv1d.weight", SynthContent::kFloatMatrix, {sizes.conv_kernel, mixed});
   out.add(prefix + "ssm_dt.bias", SynthContent::kStep, {sizes.value_heads});
   out.add(prefix + "ssm_a", SynthContent::kDecay, {sizes.value_heads});
@@ -67,6 +76,11 @@ void add_experts(const ModelShape& shape, const std::string& prefix, SynthTensor
   out.add(prefix + "ffn_up_exps.weight", SynthContent::kMatrix, {shape.dim, ffn, count});
   out.add(prefix + "ffn_down_exps.weight", SynthContent::kMatrix, {ffn, shape.dim, count});
   if (shared_ffn > 0) add_shared_expert(shape, prefix, out);
+  if (!find_synth_arch(shape.arch)->sinks) return;
+  out.add(prefix + "ffn_gate_inp.bias", SynthContent::kBias, {count});
+  out.add(prefix + "ffn_gate_exps.bias", SynthContent::kBias, {ffn, count});
+  out.add(prefix + "ffn_up_exps.bias", SynthContent::kBias, {ffn, count});
+  out.add(prefix + "ffn_down_exps.bias", SynthContent::kBias, {shape.dim, count});
 }
 
 void add_feed_forward(const ModelShape& shape, const std::string& prefix, SynthTensors& out) {
@@ -93,8 +107,8 @@ void add_layer(const ModelShape& shape, uint32_t layer, SynthTensors& out) {
   } else {
     add_attention(shape, prefix, out);
   }
-  norm_if(arch.norms_after || arch.hybrid, "post_attention_norm.weight");
-  norm_if(arch.norms_before && !arch.hybrid, "ffn_norm.weight");
+  norm_if(arch.norms_after || arch.post_norm, "post_attention_norm.weight");
+  norm_if(arch.norms_before && !arch.post_norm, "ffn_norm.weight");
   add_feed_forward(shape, prefix, out);
   norm_if(arch.norms_after, "post_ffw_norm.weight");
 }

@@ -160,7 +160,8 @@ Experts read_experts(Reader& reader) {
   return experts;
 }
 
-DeltaNet read_delta_net(Reader& reader) {
+// `n_blocks`: of the file, with those that predict further tokens; so long is its list.
+DeltaNet read_delta_net(Reader& reader, uint32_t n_blocks) {
   const auto get = [&](std::string_view name, uint64_t fallback, uint64_t high) {
     return static_cast<uint32_t>(reader.get_uint(name, fallback, 0, high));
   };
@@ -168,7 +169,8 @@ DeltaNet read_delta_net(Reader& reader) {
           .head_dim = get("ssm.state_size", 0, 4096),
           .n_heads = get("ssm.time_step_rank", 0, kMaxHeads),
           .n_key_heads = get("ssm.group_count", 0, kMaxHeads),
-          .attention_every = get("full_attention_interval", 4, kMaxLayers)};
+          .attention_every = get("full_attention_interval", 4, kMaxLayers),
+          .recurrent = reader.get_layers("attention.recurrent_layers", n_blocks)};
 }
 
 Scales read_scales(Reader& reader) {
@@ -221,7 +223,7 @@ Result<Config> read_config(const gguf::File& file) {
   config.window = read_window(reader, config.n_layers);
   config.scales = read_scales(reader);
   config.experts = read_experts(reader);
-  config.delta = read_delta_net(reader);
+  config.delta = read_delta_net(reader, config.n_layers + config.n_extra_layers);
   config.attention_softcap = reader.get_optional_positive("attn_logit_softcapping");
   config.logit_softcap = reader.get_optional_positive("final_logit_softcapping");
   if (!reader.status()) return fail(reader.status().error());

@@ -25,6 +25,8 @@ struct RopeConfig {
   double yarn_ext_factor = 1.0;
   double yarn_log_multiplier = 0.0;           // "mscale_all_dim"; 0: not given
   std::optional<double> yarn_magnitude = {};  // in place of the one that follows from the factor
+  // Whether the ends of YaRN's ramp are rounded outwards to whole pairs.
+  bool yarn_whole_ends = true;
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
 };
@@ -36,6 +38,15 @@ struct SlidingWindow {
   std::vector<bool> layers;  // [n_layers], or empty
   uint32_t period = 0;       // 0: not given
   double rope_base = 0.0;    // of the layers with a window; 0: not given
+
+  // `default_period`: the architecture's, where the file names neither layers nor a period; 0: all
+  // layers have the window.
+  [[nodiscard]] bool covers(uint32_t layer, uint32_t default_period) const {
+    if (length == 0) return false;
+    if (layer < layers.size()) return layers[layer];
+    const uint32_t every = period != 0 ? period : default_period;
+    return every == 0 || (layer + 1) % every != 0;
+  }
 };
 
 // Routed experts; all 0 in a dense model.
@@ -52,7 +63,12 @@ struct DeltaNet {
   uint32_t head_dim = 0;  // of keys and values
   uint32_t n_heads = 0;   // of values
   uint32_t n_key_heads = 0;
-  uint32_t attention_every = 0;  // every n-th layer attends
+  uint32_t attention_every = 0;  // every n-th layer attends, where the file does not name them:
+  std::vector<bool> recurrent;   // [n_layers], or empty
+
+  [[nodiscard]] bool covers(uint32_t layer) const {
+    return recurrent.empty() ? (layer + 1) % attention_every != 0 : recurrent[layer];
+  }
 };
 
 // Factors that some architectures multiply in; 0: not given.

@@ -18,13 +18,14 @@ struct Architecture {
 };
 
 constexpr std::array kArchitectures = {
-    Architecture{"gemma", build_gemma},       Architecture{"gemma2", build_gemma2},
-    Architecture{"gemma3", build_gemma3},     Architecture{"granite", build_granite},
-    Architecture{"llama", build_llama},       Architecture{"mistral3", build_mistral3},
-    Architecture{"olmo2", build_olmo2},       Architecture{"phi3", build_phi3},
-    Architecture{"qwen2", build_qwen2},       Architecture{"qwen3", build_qwen3},
-    Architecture{"qwen3moe", build_qwen3moe}, Architecture{"qwen3next", build_qwen3next},
-    Architecture{"smollm3", build_smollm3},
+    Architecture{"gemma", build_gemma},         Architecture{"gemma2", build_gemma2},
+    Architecture{"gemma3", build_gemma3},       Architecture{"gpt-oss", build_gpt_oss},
+    Architecture{"granite", build_granite},     Architecture{"llama", build_llama},
+    Architecture{"mistral3", build_mistral3},   Architecture{"olmo2", build_olmo2},
+    Architecture{"phi3", build_phi3},           Architecture{"qwen2", build_qwen2},
+    Architecture{"qwen3", build_qwen3},         Architecture{"qwen35", build_qwen35},
+    Architecture{"qwen35moe", build_qwen35moe}, Architecture{"qwen3moe", build_qwen3moe},
+    Architecture{"qwen3next", build_qwen3next}, Architecture{"smollm3", build_smollm3},
 };
 
 // Tensors that may lie in a file without changing what it computes: tables that old converters

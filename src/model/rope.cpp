@@ -30,8 +30,14 @@ program::Rope make_rope(const RopeConfig& config, std::span<const float> factors
   double high = 0;
   if (config.scaling == RopeScaling::kYarn) {
     const double last = config.n_rot - 1;
-    low = std::clamp(std::floor(pair_of_turns(config, config.yarn_beta_fast)), 0.0, last);
-    high = std::clamp(std::ceil(pair_of_turns(config, config.yarn_beta_slow)), 0.0, last);
+    low = pair_of_turns(config, config.yarn_beta_fast);
+    high = pair_of_turns(config, config.yarn_beta_slow);
+    if (config.yarn_whole_ends) {
+      low = std::floor(low);
+      high = std::ceil(high);
+    }
+    low = std::clamp(low, 0.0, last);
+    high = std::clamp(high, 0.0, last);
     rope.magnitude *= config.yarn_magnitude.value_or(yarn_magnitude(config));
   }
   for (uint32_t i = 0; i < config.n_rot / 2; ++i) {

@@ -49,6 +49,22 @@ TEST(Rope, YarnKeepsFastDimensionsAndInterpolatesSlowOnes) {
   EXPECT_DOUBLE_EQ(yarn.magnitude, 1.0 + 0.1 * std::log(4.0));
 }
 
+// The ends of the same ramp as they are: pairs 9 to 20 lie inside it, now nearer to its ends.
+TEST(Rope, YarnLeavesTheEndsOfItsRampWhereTheModelDoes) {
+  RopeConfig c = config(RopeScaling::kYarn);
+  c.yarn_whole_ends = false;
+  const program::Rope plain = make_rope(config(RopeScaling::kNone), {});
+  const program::Rope yarn = make_rope(c, {});
+  const auto end = [](double turns) {
+    return 32.0 * std::log(2048.0 / (turns * 2.0 * 3.141592653589793)) / std::log(10000.0);
+  };
+  for (size_t i = 9; i < 21; ++i) {
+    const double kept =
+        std::max(0.0, 1.0 - (static_cast<double>(i) - end(32.0)) / (end(1.0) - end(32.0)));
+    EXPECT_NEAR(yarn.frequencies[i] / plain.frequencies[i], 0.25 * (1 - kept) + kept, 1e-12) << i;
+  }
+}
+
 TEST(Rope, FactorsDivideTheirOwnFrequency) {
   std::vector<float> factors(32, 1.0f);
   factors[5] = 8.0f;

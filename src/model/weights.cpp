@@ -71,15 +71,29 @@ program::WeightRef WeightFinder::matrix_rows(const std::string& name, Slice slic
   return tensor == nullptr ? program::WeightRef{} : declare(*tensor, slice, slice.n, cols);
 }
 
-const gguf::Tensor* WeightFinder::find_vector(const std::string& name, uint64_t cols) {
+const gguf::Tensor* WeightFinder::find_floats(const std::string& name, uint64_t rows,
+                                              uint64_t cols) {
   const gguf::Tensor* tensor = find(name);
   if (tensor == nullptr) return nullptr;
-  if (tensor->rows() != 1 || tensor->cols() != cols || tensor->type != TensorType::kF32) {
-    note(fmt::format("tensor '{}' is [{}, {}] {}, expected [1, {}] F32", name, tensor->rows(),
-                     tensor->cols(), tensor_type_name(tensor->type), cols));
+  if (tensor->rows() != rows || tensor->cols() != cols || tensor->type != TensorType::kF32) {
+    note(fmt::format("tensor '{}' is [{}, {}] {}, expected [{}, {}] F32", name, tensor->rows(),
+                     tensor->cols(), tensor_type_name(tensor->type), rows, cols));
     return nullptr;
   }
   return tensor;
+}
+
+const gguf::Tensor* WeightFinder::find_vector(const std::string& name, uint64_t cols) {
+  return find_floats(name, 1, cols);
+}
+
+program::WeightRef WeightFinder::joined_rows(const std::string& name, uint64_t rows,
+                                             uint64_t cols) {
+  const gguf::Tensor* tensor = find_floats(name, rows, cols);
+  if (tensor == nullptr) return {};
+  const program::WeightRef ref = builder_.weight(tensor->name, tensor->type, 1, rows * cols);
+  if (ref.id == spans_.size()) spans_.push_back(tensor->data);
+  return ref;
 }
 
 program::WeightRef WeightFinder::vector(const std::string& name, uint64_t cols) {

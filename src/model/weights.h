@@ -34,6 +34,8 @@ class WeightFinder {
   // [cols] f32, as norms and biases are.
   program::WeightRef vector(const std::string& name, uint64_t cols);
   std::optional<program::WeightRef> optional_vector(const std::string& name, uint64_t cols);
+  // The rows of [rows, cols] f32 one after the other, as one vector: what each expert adds.
+  program::WeightRef joined_rows(const std::string& name, uint64_t rows, uint64_t cols);
   // Entries of a vector of `cols`, as a vector of its own; nothing where the vector is absent.
   std::optional<program::WeightRef> optional_part(const std::string& name, Slice slice,
                                                   uint64_t cols);
@@ -58,6 +60,7 @@ class WeightFinder {
   void note(std::string message);
   const gguf::Tensor* find(const std::string& name);
   const gguf::Tensor* find_matrix(const std::string& name, uint64_t rows, uint64_t cols);
+  const gguf::Tensor* find_floats(const std::string& name, uint64_t rows, uint64_t cols);
   const gguf::Tensor* find_vector(const std::string& name, uint64_t cols);
   program::WeightRef declare(const gguf::Tensor& tensor);
   program::WeightRef declare(const gguf::Tensor& tensor, Slice slice, uint64_t rows, uint64_t cols);

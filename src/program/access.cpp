@@ -47,6 +47,7 @@ Access access(const Attend& s) {
            .weights = {}};
   add(s.q_norm, a);
   add(s.k_norm, a);
+  add(s.sinks, a);
   return a;
 }
 
@@ -58,7 +59,8 @@ Access access(const Recurrent& s) {
            .writes = {{s.out, width}},
            .weights = {s.conv, s.dt_bias, s.decay, s.norm.weight}};
   if (s.z) a.reads.push_back({*s.z, width});
-  a.reads.push_back({s.ba, 2 * uint64_t{s.n_heads}});
+  a.reads.push_back({s.b, s.a ? s.n_heads : 2 * uint64_t{s.n_heads}});
+  if (s.a) a.reads.push_back({*s.a, s.n_heads});
   return a;
 }
 
@@ -85,6 +87,7 @@ Access access(const Route& s) {
   Access a{.reads = {{s.in, s.weight.cols}},
            .writes = {{s.out.buffer, s.out.width()}},
            .weights = {s.norm.weight, s.weight}};
+  add(s.bias, a);
   add(s.shared, a);
   return a;
 }
@@ -94,6 +97,8 @@ Access access(const ExpertGatedUp& s) {
            .writes = {{s.out, s.routing.n_used * s.gate.rows() +
                                   (s.shared_gate ? s.shared_gate->rows : 0)}},
            .weights = {s.norm.weight, s.gate.weight, s.up.weight}};
+  add(s.gate.bias, a);
+  add(s.up.bias, a);
   add(s.shared_gate, a);
   add(s.shared_up, a);
   return a;
@@ -106,6 +111,7 @@ Access access(const ExpertDownAdd& s) {
                      {s.target, s.down.rows()}},
            .writes = {{s.target, s.down.rows()}},
            .weights = {s.down.weight}};
+  add(s.down.bias, a);
   add(s.shared_down, a);
   return a;
 }

@@ -30,8 +30,8 @@ struct Kv {
 };
 
 // What a Gated DeltaNet layer carries from token to token, f32: the last taps - 1 raw rows of its
-// q, k and v, and a matrix per value head. Nothing of it can be taken back but tentative rows
-// (Row): a sequence goes on where it is, or from its beginning.
+// q, k and v, and a matrix per value head, those of a key head together. Nothing of it can be taken
+// back but tentative rows (Row): a sequence goes on where it is, or from its beginning.
 struct State {
   uint32_t channels = 0;
   uint32_t taps = 0;

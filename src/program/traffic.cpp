@@ -24,14 +24,14 @@ Traffic traffic(const Attend& s, const TrafficInput& input) {
       .weight_bytes = norms, .kv_read_bytes = bytes * seen, .kv_write_bytes = bytes * input.n_rows};
 }
 
+uint64_t optional_bytes(const std::optional<WeightRef>& weight) {
+  return weight ? weight_bytes(*weight) : 0;
+}
+
 // The experts that rows may differ in: n_used of each, no expert twice.
 uint64_t expert_bytes(const ExpertMatrix& matrix, const Routing& routing, uint64_t n_rows) {
   const uint64_t read = std::min<uint64_t>(matrix.n_experts, n_rows * routing.n_used);
-  return weight_bytes(matrix.weight) / matrix.n_experts * read;
-}
-
-uint64_t optional_bytes(const std::optional<WeightRef>& weight) {
-  return weight ? weight_bytes(*weight) : 0;
+  return (weight_bytes(matrix.weight) + optional_bytes(matrix.bias)) / matrix.n_experts * read;
 }
 
 Traffic traffic(const ExpertGatedUp& s, const TrafficInput& input) {

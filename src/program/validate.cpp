@@ -174,6 +174,7 @@ class Validator {
                    rope.frequencies.size(), s.head_dim);
     }
     if (s.q_scale && s.q_scale->length == 0) return wrong("scales queries by position / 0");
+    if (Status c = check_bias(s.sinks, s.n_heads); !c) return c;
     if (Status c = check_head_norm(s.q_norm, s.n_heads, s.head_dim); !c) return c;
     return check_head_norm(s.k_norm, s.n_kv_heads, s.head_dim);
   }
@@ -206,6 +207,10 @@ class Validator {
     if ((s.layout == Recurrent::Layout::kSplit) != s.z.has_value()) {
       return wrong("z belongs in a buffer of its own where q, k and v are split, and only there");
     }
+    if (s.pairing == Recurrent::Pairing::kModulo &&
+        (s.layout != Recurrent::Layout::kSplit || !s.a)) {
+      return wrong("heads that lie key head by key head go with their neighbours' key head");
+    }
     if (Status c = check_vector(s.dt_bias, s.n_heads); !c) return c;
     if (Status c = check_vector(s.decay, s.n_heads); !c) return c;
     return check_vector(s.norm.weight, s.head_dim);
@@ -215,6 +220,7 @@ class Validator {
     if (Status c = check_vector(s.norm.weight, s.weight.cols); !c) return c;
     if (s.shared.has_value() != s.out.shared) return wrong("the shared expert lacks a weight");
     if (Status c = check_bias(s.shared, s.weight.cols); !c) return c;
+    if (Status c = check_bias(s.bias, s.weight.rows); !c) return c;
     if (s.out.n_used == 0 || s.out.n_used > s.weight.rows) {
       return wrong("chooses {} of {} experts", s.out.n_used, s.weight.rows);
     }
@@ -228,7 +234,7 @@ class Validator {
                    program_.weights[matrix.weight.id].name, matrix.weight.rows, matrix.weight.cols,
                    matrix.n_experts, rows, cols);
     }
-    return {};
+    return check_bias(matrix.bias, matrix.weight.rows);
   }
 
   // The shared expert has a matrix where it has a weight, of these rows or columns (0: any).

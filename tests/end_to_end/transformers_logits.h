@@ -15,10 +15,17 @@
 
 namespace godwit::testing {
 
+// Of the largest logit: what every model stays within, and every mutant does not.
+inline constexpr double kTransformersTolerance = 1e-4;
+
 struct Expected {
   std::vector<int32_t> tokens;
   uint32_t n_vocab = 0;
   std::vector<float> logits;  // [n_tokens, n_vocab]
+
+  [[nodiscard]] std::span<const float> after(size_t token) const {
+    return std::span(logits).subspan(token * n_vocab, n_vocab);
+  }
 };
 
 inline Expected read_expected(const std::string& file_name) {
@@ -39,13 +46,16 @@ inline Expected read_expected(const std::string& file_name) {
 }
 
 // max |found - expected| over the logits of one token, relative to the largest expected one.
+// Infinite where anything found is no number.
 inline double relative_error(std::span<const float> found, std::span<const float> expected) {
   double largest = 0;
   double error = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference =
+        std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
+    if (std::isnan(difference)) return HUGE_VAL;
     largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    error =
-        std::max(error, std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])));
+    error = std::max(error, difference);
   }
   return error / largest;
 }

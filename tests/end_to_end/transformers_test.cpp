@@ -74,7 +74,7 @@ TEST_P(Transformers, LogitsOfEveryTokenAgree) {
                                     .subspan((first + i) * expected.n_vocab, expected.n_vocab)));
     }
   }
-  EXPECT_LE(worst, 1e-4) << c.model << " on " << c.backend;
+  EXPECT_LE(worst, testing::kTransformersTolerance) << c.model << " on " << c.backend;
   RecordProperty("worst_relative_error", fmt::format("{:.2e}", worst));
 }
 

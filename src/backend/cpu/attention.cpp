@@ -52,6 +52,15 @@ Span visible_blocks(const AttentionArgs& args, size_t first_token, size_t last_t
 
 size_t group_heads(const AttentionArgs& args) { return args.n_heads / args.cache.n_kv_heads; }
 
+// A state that no block has joined yet, of one query head. A sink comes before all blocks: its own
+// exp(score - max) is 1, and it adds no values.
+void start_state(const AttentionArgs& args, size_t head, Isa isa, float* state) {
+  kernels(isa).start(state, args.cache.head_dim);
+  if (args.sinks == nullptr) return;
+  state[0] = args.sinks[head];
+  state[1] = 1.0f;
+}
+
 bool is_split(const AttentionArgs& args) { return args.n_tokens <= kSplitTokens; }
 
 // Tokens of one item of a call that is cut by tokens.
@@ -163,6 +172,9 @@ class TokenTile {
   }
 
  private:
+  [[nodiscard]] size_t head_of(Span heads, size_t row) const {
+    return kv_head_ * group_ + heads.begin + row % (heads.end - heads.begin);
+  }
   [[nodiscard]] float* partial(size_t row) { return areas_.partials.data() + row * stride_; }
   [[nodiscard]] float* state(size_t row) { return areas_.states.data() + row * stride_; }
 
@@ -171,13 +183,14 @@ class TokenTile {
     const size_t head_dim = args_.cache.head_dim;
     const size_t per_token = heads.end - heads.begin;
     const size_t n_rows = (tokens_.end - tokens_.begin) * per_token;
-    for (size_t row = 0; row < n_rows; ++row) k.start(state(row), head_dim);
+    for (size_t row = 0; row < n_rows; ++row)
+      start_state(args_, head_of(heads, row), isa_, state(row));
     const Span blocks = visible_blocks(args_, tokens_.begin, tokens_.end - 1);
     for (size_t block = blocks.begin; block < blocks.end; ++block) {
       BlockPass pass(args_, kv_head_, block, isa_);
       for (size_t row = 0; row < n_rows; ++row) {
         const size_t token = tokens_.begin + row / per_token;
-        const size_t head = kv_head_ * group_ + heads.begin + row % per_token;
+        const size_t head = head_of(heads, row);
         if (pass.sees(token)) pass.add(token, head, partial(row));
       }
       pass.run();
@@ -187,7 +200,7 @@ class TokenTile {
     }
     for (size_t row = 0; row < n_rows; ++row) {
       const size_t token = tokens_.begin + row / per_token;
-      const size_t head = kv_head_ * group_ + heads.begin + row % per_token;
+      const size_t head = head_of(heads, row);
       k.finish(state(row), args_.out + token * args_.out_stride + head * head_dim, head_dim);
     }
   }
@@ -263,7 +276,7 @@ void attention_merge(const AttentionArgs& args, size_t thread, size_t n_threads,
     const size_t token = i / args.n_heads;
     const size_t head = i % args.n_heads;
     const Span blocks = visible_blocks(args, token, token);
-    k.start(state.data(), head_dim);
+    start_state(args, head, isa, state.data());
     for (size_t block = blocks.begin; block < blocks.end; ++block) {
       k.merge(state.data(), split_partial(args, block - first_block, token, head), head_dim);
     }

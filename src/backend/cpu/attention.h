@@ -55,6 +55,7 @@ struct AttentionArgs {
   float scale = 1.0f;            // of q . k
   float softcap = 0.0f;          // s -> softcap * tanh(s / softcap); 0: none
   size_t window = 0;             // sees only the last `window` positions, its own included; 0: all
+  const float* sinks = nullptr;  // [n_heads]: one more score of each head, without a value; or none
   std::span<std::byte> scratch;  // attention_scratch_bytes(), 64-byte aligned
   float* out = nullptr;          // [n_tokens, n_heads, head_dim]
   size_t out_stride = 0;

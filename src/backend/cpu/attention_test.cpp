@@ -38,7 +38,8 @@ struct Shape {
   TensorType v_type = TensorType::kF32;
   float softcap = 0.0f;
   size_t window = 0;
-  float spread = 1.0f;  // of queries
+  float spread = 1.0f;            // of queries
+  std::vector<float> sinks = {};  // [n_heads], or none
 };
 
 std::string text(const Shape& s, size_t length) {
@@ -104,6 +105,7 @@ class Problem {
                                 .scale = scale(),
                                 .softcap = shape_.softcap,
                                 .window = shape_.window,
+                                .sinks = shape_.sinks.empty() ? nullptr : shape_.sinks.data(),
                                 .scratch = scratch.bytes(),
                                 .out = out.as<float>().data(),
                                 .out_stride = width()};
@@ -130,8 +132,10 @@ class Problem {
       for (size_t position = begin; position <= token; ++position) {
         scores.push_back(score(q, kv_head, position));
       }
-      const double max = *std::ranges::max_element(scores);
-      double sum = 0.0;
+      const double sink = shape_.sinks.empty() ? -std::numeric_limits<double>::infinity()
+                                               : static_cast<double>(shape_.sinks[head]);
+      const double max = std::max(sink, *std::ranges::max_element(scores));
+      double sum = std::exp(sink - max);
       for (double& s : scores) sum += s = std::exp(s - max);
       for (size_t i = 0; i < scores.size(); ++i) {
         const auto [k, v] = read(kv_head, begin + i);
@@ -300,6 +304,30 @@ TEST(Attention, SoftcapBendsTheScores) {
   const std::vector<float> first = problem.decode(Isa::kGeneric);
   EXPECT_LE(worst_error(first, problem.expected(399)), 1e-5);
   for (const Isa isa : isas()) EXPECT_TRUE(same_bits(problem.decode(isa), first));
+}
+
+// A sink above all scores, among them, below them, and none: over one block and several.
+TEST(Attention, SinksTakeTheirShareOfTheSoftmax) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (const size_t window : {0u, 100u}) {
+    const Shape shape = {
+        .n_heads = 4, .n_kv_heads = 2, .window = window, .sinks = {30.0f, 1.5f, -4.0f, kNever}};
+    for (const size_t length : {1u, 200u, 256u, 257u, 1024u, 1500u}) {
+      const Problem problem(shape, length);
+      const std::vector<float> first = problem.decode(Isa::kGeneric);
+      EXPECT_LE(worst_error(first, problem.expected(length - 1)), 2e-6) << text(shape, length);
+      for (const Isa isa : isas()) EXPECT_TRUE(same_bits(problem.decode(isa), first));
+      const std::vector<float> all = problem.run(0, length, detected_isa(), 3);
+      EXPECT_TRUE(same_bits(std::span(all).last(problem.width()), first)) << text(shape, length);
+      Shape without = shape;
+      without.sinks.clear();
+      const std::vector<float> plain = Problem(without, length).decode(Isa::kGeneric);
+      EXPECT_TRUE(
+          same_bits(std::span(plain).last(shape.head_dim), std::span(first).last(shape.head_dim)))
+          << "a sink of no weight changes nothing";
+      EXPECT_LE(std::abs(first[0]), 1e-8f) << "a sink above all takes everything";
+    }
+  }
 }
 
 // Scores of hundreds: without the maximum taken off, exp would overflow or vanish.

@@ -224,8 +224,7 @@ void Walker::execute(const program::GatedUp& s) {
   const Share mine = my_rows(s.up);
   add_bias(s.gate_bias, mine, n_rows(), context_.gate);
   add_bias(s.up_bias, mine, n_rows(), buffer(s.out));
-  const auto activate =
-      s.activation == program::Activation::kSilu ? call_.ops.silu_mul : call_.ops.gelu_mul;
+  const auto activate = activation(s.activation);
   for (size_t t = 0; t < n_rows(); ++t) {
     float* const out = buffer(s.out).row(t) + mine.begin;
     activate(context_.gate.row(t) + mine.begin, out, out, mine.end - mine.begin);

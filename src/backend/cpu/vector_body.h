@@ -77,6 +77,18 @@ struct VectorBody {
     });
   }
 
+  // NaN passes through: min and max answer their second operand where they do not compare.
+  static void swiglu_clamped(const float* gate, const float* up, float* out, size_t n) {
+    const L most = L::splat(7.0f);
+    const L least = L::splat(-7.0f);
+    for_lanes(n, [&](size_t i, size_t count) {
+      const L g = L::min(most, L::load(gate + i, count));
+      const L u = L::max(least, L::min(most, L::load(up + i, count)));
+      const L bent = gated(g, L::mul(g, L::splat(1.702f)));
+      L::store(L::mul(bent, L::add(u, L::splat(1.0f))), out + i, count);
+    });
+  }
+
   static void sigmoid_mul(const float* gate, float* y, size_t n) {
     for_lanes(n, [&](size_t i, size_t count) {
       L::store(gated(L::load(y + i, count), L::load(gate + i, count)), y + i, count);
@@ -166,6 +178,7 @@ struct VectorBody {
                                        .scale = scale,
                                        .silu_mul = silu_mul,
                                        .gelu_mul = gelu_mul,
+                                       .swiglu_clamped = swiglu_clamped,
                                        .sigmoid_mul = sigmoid_mul,
                                        .unit_length = unit_length,
                                        .convolve = convolve,

@@ -193,6 +193,22 @@ TEST(VectorOps, SiluAndGeluGate) {
   }
 }
 
+// Spread so that gates lie above the clamp, and values above and below it.
+TEST(VectorOps, ClampedSwigluGates) {
+  for (const size_t n : kSizes) {
+    const Floats g(n, n, 9.0);
+    const Floats u(n, n + 1, 9.0);
+    const std::vector<float> out = same_on_all(
+        n, [&](const VectorOps& ops, float* to) { ops.swiglu_clamped(g.data(), u.data(), to, n); });
+    for (size_t i = 0; i < n; ++i) {
+      const double gate = std::min(g.at(i), 7.0);
+      const double expected =
+          gate / (1.0 + std::exp(-1.702 * gate)) * (std::clamp(u.at(i), -7.0, 7.0) + 1.0);
+      EXPECT_NEAR(static_cast<double>(out[i]), expected, 2e-6 * std::abs(expected) + 1e-7);
+    }
+  }
+}
+
 TEST(VectorOps, SiluHasTheRightLimits) {
   const Floats g(4);
   const Floats u(4);
@@ -247,6 +263,16 @@ TEST(VectorOps, UnitLengthDividesByTheLength) {
       EXPECT_NEAR(static_cast<double>(out[i]), x.at(i) * factor, 2e-7 * std::abs(x.at(i) * factor));
     }
   }
+}
+
+// Added under the root, not the least length: at a length of sqrt(epsilon) the two differ by
+// sqrt(2).
+TEST(VectorOps, UnitLengthAddsItsEpsilonUnderTheRoot) {
+  const Floats x(16);
+  x[3] = 1e-3f;
+  const std::vector<float> out = same_on_all(
+      16, [&](const VectorOps& ops, float* to) { ops.unit_length(x.data(), 1e-6f, to, 16); });
+  EXPECT_NEAR(out[3], std::sqrt(0.5f), 1e-6f);
 }
 
 TEST(VectorOps, ConvolveWeighsRowsAndBends) {

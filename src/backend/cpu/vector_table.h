@@ -46,6 +46,9 @@ struct VectorOps {
   void (*silu_mul)(const float* gate, const float* up, float* out, size_t n);
   // out = 0.5 gate (1 + tanh(sqrt(2/pi) (gate + 0.044715 gate^3))) * up; out may be either.
   void (*gelu_mul)(const float* gate, const float* up, float* out, size_t n);
+  // out = c / (1 + exp(-1.702 c)) * (d + 1) with c = min(gate, 7), d = up within [-7, 7]; out may
+  // be either.
+  void (*swiglu_clamped)(const float* gate, const float* up, float* out, size_t n);
   // y /= 1 + exp(-gate)
   void (*sigmoid_mul)(const float* gate, float* y, size_t n);
   // out = x * f32(1 / sqrt(sum(x^2) + epsilon)), summed as in rms_norm; out may be x.

@@ -59,6 +59,7 @@ void Walker::execute(const program::Route& s) {
   const Input input =
       prepare({.from = buffer(s.in), .norm = &s.norm, .picked = {}}, forms_of({s.weight}));
   multiply(s.weight, input, context_.gate);
+  add_bias(s.bias, my_rows(s.weight), n_rows(), context_.gate);
   call_.pool.barrier();
   const Share rows = share_of(n_rows(), 1, thread_, n_threads_);
   for (size_t t = rows.begin; t < rows.end; ++t) {
@@ -176,6 +177,17 @@ void Walker::visit_experts(const program::ExpertMatrix& matrix, const ExpertRows
   failed_ = !residents.status();
 }
 
+// To this thread's columns of n rows.
+void Walker::add_expert_bias(const program::ExpertMatrix& matrix, size_t expert, size_t n,
+                             const BufferView& y) {
+  if (!matrix.bias) return;
+  const Share mine = share_of(matrix.rows(), kTileRows, thread_, n_threads_);
+  const float* const bias = call_.weights.vector(*matrix.bias) + expert * matrix.rows();
+  for (size_t i = 0; i < n; ++i) {
+    call_.ops.add(y.row(i) + mine.begin, bias + mine.begin, mine.end - mine.begin);
+  }
+}
+
 void Walker::execute(const program::ExpertGatedUp& s) {
   const Forms routed = forms_of({s.gate.weight, s.up.weight});
   Forms forms = routed;
@@ -183,14 +195,15 @@ void Walker::execute(const program::ExpertGatedUp& s) {
   if (s.shared_up) add_form(*s.shared_up, forms);
   const Input input = prepare({.from = buffer(s.in), .norm = &s.norm, .picked = {}}, forms);
   const size_t ffn = s.gate.rows();
-  const auto activate =
-      s.activation == program::Activation::kSilu ? call_.ops.silu_mul : call_.ops.gelu_mul;
+  const auto activate = activation(s.activation);
   const ExpertArea& area = context_.experts[thread_];
   const auto compute = [&](const VisitedExpert& expert, std::span<const ExpertRow> rows,
                            const Input& x) {
     const MatrixPart gate = expert_of(s.gate, expert);
     multiply(gate, x, area.first);
     multiply(expert_of(s.up, expert), x, area.second);
+    add_expert_bias(s.gate, expert.id, rows.size(), area.first);
+    add_expert_bias(s.up, expert.id, rows.size(), area.second);
     const Share mine = my_rows(gate);
     for (size_t i = 0; i < rows.size(); ++i) {
       float* const out = buffer(s.out).row(rows[i].row) + rows[i].slot * ffn;
@@ -206,8 +219,7 @@ void Walker::execute(const program::ExpertGatedUp& s) {
 
 // The shared expert's part of `out` lies behind those of the slots.
 void Walker::gate_shared(const program::ExpertGatedUp& s, const Input& input) {
-  const auto activate =
-      s.activation == program::Activation::kSilu ? call_.ops.silu_mul : call_.ops.gelu_mul;
+  const auto activate = activation(s.activation);
   const BufferView& whole = buffer(s.out);
   const BufferView out{.data = whole.data + s.routing.n_used * s.gate.rows(),
                        .width = s.shared_gate->rows,
@@ -234,6 +246,7 @@ void Walker::execute(const program::ExpertDownAdd& s) {
                            const Input& x) {
     const MatrixPart down = expert_of(s.down, expert);
     multiply(down, x, some);
+    add_expert_bias(s.down, expert.id, rows.size(), some);
     const Share mine = my_rows(down);
     for (size_t i = 0; i < rows.size(); ++i) {
       std::copy_n(some.row(i) + mine.begin, mine.end - mine.begin,

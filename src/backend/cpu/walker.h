@@ -131,6 +131,18 @@ class Walker {
   // y[mine] += bias[mine], for rows [0, n).
   void add_bias(const std::optional<program::WeightRef>& bias, Share mine, size_t n,
                 const BufferView& y);
+  // (gate, up, out, n) as program::Activation has it; out may be either.
+  [[nodiscard]] auto activation(program::Activation kind) const {
+    switch (kind) {
+      case program::Activation::kSilu:
+        return call_.ops.silu_mul;
+      case program::Activation::kGelu:
+        return call_.ops.gelu_mul;
+      case program::Activation::kSwigluClamped:
+        return call_.ops.swiglu_clamped;
+    }
+    return call_.ops.silu_mul;
+  }
   // target += scale * x; x may be overwritten.
   void add_scaled(float* x, float scale, float* target, size_t n);
 
@@ -170,13 +182,19 @@ class Walker {
   [[nodiscard]] DeltaHead delta_head(const program::Recurrent& s, size_t key_head, size_t i,
                                      size_t chunk, float* matrices) const;
   [[nodiscard]] DeltaHeadArea head_area(const program::Recurrent& s) const {
-    return {context_.heads[thread_].data(), s.head_dim, s.n_heads / s.n_key_heads};
+    return {context_.heads[thread_].data(), s.head_dim, s.heads_per_key()};
   }
   // Rows that could have been taken back before this call, and have not been.
   [[nodiscard]] size_t n_kept_rows() const {
     return static_cast<size_t>(call_.rows.front().position.value) - context_.span_before.settled;
   }
-  void read_gates(const program::Recurrent& s, size_t head, const ChunkRows& rows,
+  // Where a value head's gates lie, in the rows that hold b and a.
+  struct GatePlace {
+    size_t head = 0;
+    size_t b = 0;
+    size_t a = 0;
+  };
+  void read_gates(const program::Recurrent& s, const GatePlace& place, const ChunkRows& rows,
                   std::span<double> log_decays, float* betas) const;
   void convolve(const program::Recurrent& s, const Channels& channels, size_t t, float* out) const;
   void keep_last_rows(const program::Recurrent& s, const Channels& channels);
@@ -200,6 +218,8 @@ class Walker {
                                      const VisitedExpert& expert) const;
   Input gather(const Input& input, std::span<const ExpertRow> rows, const SlotColumns& columns,
                const Forms& forms);
+  void add_expert_bias(const program::ExpertMatrix& matrix, size_t expert, size_t n,
+                       const BufferView& y);
   void gate_shared(const program::ExpertGatedUp& s, const Input& input);
   void add_slots(const program::ExpertDownAdd& s);
 

@@ -224,8 +224,16 @@ Status supports_attend(const program::Attend& s) {
   if (s.head_dim > kMaxHeadDim) {
     return fail("cuda: heads of {} dimensions; expected at most {}", s.head_dim, kMaxHeadDim);
   }
+  if (s.sinks) return fail("cuda: no kernel for attention with sinks");
   if (Status status = supports_norm(s.q_norm, s.head_dim); !status) return status;
   return supports_norm(s.k_norm, s.head_dim);
+}
+
+Status supports_gated_up(const program::GatedUp& s, int max_shared_bytes) {
+  if (s.activation == program::Activation::kSwigluClamped) {
+    return fail("cuda: no kernel for clamped gates");
+  }
+  return fits(s.gate, max_shared_bytes);
 }
 
 }  // namespace
@@ -247,7 +255,9 @@ Status stepwise_supports(const Operation& operation, int max_shared_bytes) {
             return fail("cuda: no kernel for recurrent layers");
           },
           [&](const program::ProjectAdd& s) -> Answer { return fits(s.weight, max_shared_bytes); },
-          [&](const program::GatedUp& s) -> Answer { return fits(s.gate, max_shared_bytes); },
+          [&](const program::GatedUp& s) -> Answer {
+            return supports_gated_up(s, max_shared_bytes);
+          },
           [](const program::Route&) -> Answer {
             return fail("cuda: no kernel for routed experts");
           },

@@ -34,23 +34,20 @@ struct DeltaStates {
 };
 
 struct DeltaLayer {
-  program::Recurrent::Layout layout;
-  size_t n_heads;
-  size_t n_key_heads;
-  size_t head_dim;
+  program::Recurrent step;  // its shape and layout
   size_t taps;
   std::vector<double> conv;     // [channels, taps]
   std::vector<double> dt_bias;  // [n_heads]
   std::vector<double> decay;    // [n_heads]
   std::vector<double> norm;     // [head_dim]
-  double epsilon;
 };
 
 struct DeltaRow {
   std::span<const double> qkv;
   std::span<const double> z;  // empty where qkv holds it
-  std::span<const double> ba;
-  std::span<double> out;  // [n_heads, head_dim]
+  std::span<const double> b;
+  std::span<const double> a;  // empty where b holds it
+  std::span<double> out;      // [n_heads, head_dim]
 };
 
 void delta_row(const DeltaLayer& layer, const DeltaRow& row, DeltaState& state);

@@ -151,23 +151,20 @@ class Run {
       if (rows_[t].tentative) states.before.push_back(states.now);
       const DeltaRow row{.qkv = buffer(s.qkv).row(t),
                          .z = s.z ? buffer(*s.z).row(t) : std::span<double>{},
-                         .ba = buffer(s.ba).row(t),
+                         .b = buffer(s.b).row(t),
+                         .a = s.a ? buffer(*s.a).row(t) : std::span<double>{},
                          .out = buffer(s.out).row(t)};
       delta_row(layer, row, states.now);
     }
   }
 
   DeltaLayer delta_layer(const program::Recurrent& s) {
-    DeltaLayer layer{.layout = s.layout,
-                     .n_heads = s.n_heads,
-                     .n_key_heads = s.n_key_heads,
-                     .head_dim = s.head_dim,
+    DeltaLayer layer{.step = s,
                      .taps = s.conv.cols,
                      .conv = std::vector<double>(s.conv.rows * s.conv.cols),
                      .dt_bias = std::vector<double>(s.n_heads),
                      .decay = std::vector<double>(s.n_heads),
-                     .norm = std::vector<double>(s.head_dim),
-                     .epsilon = static_cast<double>(s.norm.epsilon)};
+                     .norm = std::vector<double>(s.head_dim)};
     for (uint64_t r = 0; r < s.conv.rows; ++r) {
       decode_weight_row(weight(s.conv), r,
                         std::span(layer.conv).subspan(r * s.conv.cols, s.conv.cols));
@@ -182,7 +179,7 @@ class Run {
     const Matrix& x = normed(s.in, s.norm);
     Matrix logits{.width = s.weight.rows,
                   .values = std::vector<double>(rows_.size() * s.weight.rows)};
-    multiply(s.weight, std::nullopt, x, logits);
+    multiply(s.weight, s.bias, x, logits);
     std::vector<double> shared(s.shared ? s.weight.cols : 0);
     if (s.shared) decode_weight_row(weight(*s.shared), 0, shared);
     for (size_t t = 0; t < rows_.size(); ++t) {
@@ -196,39 +193,44 @@ class Run {
     }
   }
 
-  // The rows of one expert, or the whole of the shared one.
-  static WeightView expert_view(const WeightView& all, const program::ExpertMatrix& matrix,
-                                size_t id) {
-    WeightView view = all;
-    view.rows = matrix.rows();
-    const uint64_t bytes = view.rows * row_bytes(all.type, all.cols);
-    view.bytes = all.bytes.subspan(id * bytes, bytes);
-    return view;
+  // Part number `id` of `n` equal parts.
+  static WeightView part_of(WeightView all, size_t id, size_t n) {
+    const uint64_t bytes = all.bytes.size() / n;
+    all.bytes = all.bytes.subspan(id * bytes, bytes);
+    (all.rows == 1 ? all.cols : all.rows) /= n;
+    return all;
   }
 
-  WeightView slot_view(const program::ExpertMatrix& matrix,
-                       const std::optional<program::WeightRef>& shared,
-                       const program::Routing& routing, size_t t, size_t slot) {
-    if (slot == routing.n_used) return weight(*shared);
-    const auto id = static_cast<size_t>(buffer(routing.buffer).row(t)[slot]);
-    return expert_view(weight(matrix.weight), matrix, id);
+  // What the expert of a slot makes of `x`.
+  std::vector<double> slot_product(const program::ExpertMatrix& matrix,
+                                   const std::optional<program::WeightRef>& shared,
+                                   const program::Routing& routing, size_t t, size_t slot,
+                                   std::span<const double> x) {
+    WeightView w;
+    std::optional<WeightView> bias;
+    if (slot == routing.n_used) {
+      w = weight(*shared);
+    } else {
+      const auto id = static_cast<size_t>(buffer(routing.buffer).row(t)[slot]);
+      w = part_of(weight(matrix.weight), id, matrix.n_experts);
+      if (matrix.bias) bias = part_of(weight(*matrix.bias), id, matrix.n_experts);
+    }
+    const Matrix row{.width = w.cols,
+                     .values = {x.begin(), x.begin() + static_cast<std::ptrdiff_t>(w.cols)}};
+    Matrix y{.width = w.rows, .values = std::vector<double>(w.rows)};
+    mat_mul({.weight = w, .bias = bias ? &*bias : nullptr, .x = &row, .n_rows = 1}, pool_, y);
+    return y.values;
   }
 
   void execute(const program::ExpertGatedUp& s) {
     const Matrix& x = normed(s.in, s.norm);
-    const auto one = [&](const WeightView& w, size_t t) {
-      const Matrix row{.width = x.width, .values = {x.row(t).begin(), x.row(t).end()}};
-      Matrix y{.width = w.rows, .values = std::vector<double>(w.rows)};
-      mat_mul({.weight = w, .bias = nullptr, .x = &row, .n_rows = 1}, pool_, y);
-      return y.values;
-    };
     for (size_t t = 0; t < rows_.size(); ++t) {
       for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
-        const auto gate = one(slot_view(s.gate, s.shared_gate, s.routing, t, slot), t);
-        const auto up = one(slot_view(s.up, s.shared_up, s.routing, t, slot), t);
+        const auto gate = slot_product(s.gate, s.shared_gate, s.routing, t, slot, x.row(t));
+        const auto up = slot_product(s.up, s.shared_up, s.routing, t, slot, x.row(t));
         const std::span<double> out =
             buffer(s.out).row(t).subspan(slot * s.gate.rows(), gate.size());
-        for (size_t i = 0; i < out.size(); ++i) out[i] = activate(s.activation, gate[i]) * up[i];
+        for (size_t i = 0; i < out.size(); ++i) out[i] = activate(s.activation, gate[i], up[i]);
       }
     }
   }
@@ -238,13 +240,10 @@ class Run {
     for (size_t t = 0; t < rows_.size(); ++t) {
       const std::span<const double> routing = buffer(s.routing.buffer).row(t);
       for (size_t slot = 0; slot < s.routing.n_slots(); ++slot) {
-        const WeightView w = slot_view(s.down, s.shared_down, s.routing, t, slot);
-        const auto hidden = buffer(s.in).row(t).subspan(slot * s.down.weight.cols, w.cols);
-        const Matrix row{.width = w.cols, .values = {hidden.begin(), hidden.end()}};
-        Matrix y{.width = dim, .values = std::vector<double>(dim)};
-        mat_mul({.weight = w, .bias = nullptr, .x = &row, .n_rows = 1}, pool_, y);
+        const auto y = slot_product(s.down, s.shared_down, s.routing, t, slot,
+                                    buffer(s.in).row(t).subspan(slot * s.down.weight.cols));
         const double share = routing[s.routing.n_used + slot];
-        for (size_t i = 0; i < dim; ++i) buffer(s.target).row(t)[i] += share * y.values[i];
+        for (size_t i = 0; i < dim; ++i) buffer(s.target).row(t)[i] += share * y[i];
       }
     }
   }
@@ -284,8 +283,16 @@ class Run {
                  .first_position = s.window != 0 && end > s.window ? end - s.window : 0,
                  .end_position = end,
                  .scale = static_cast<double>(s.scale) * factor,
-                 .softcap = static_cast<double>(s.softcap)},
+                 .softcap = static_cast<double>(s.softcap),
+                 .sink = sink_of(s, head)},
                 buffer(s.out).row(t).subspan(head * s.head_dim, s.head_dim));
+  }
+
+  std::optional<double> sink_of(const program::Attend& s, size_t head) {
+    if (!s.sinks) return std::nullopt;
+    std::vector<double> sinks(s.n_heads);
+    decode_weight_row(weight(*s.sinks), 0, sinks);
+    return sinks[head];
   }
 
   void execute(const program::ProjectAdd& s) {
@@ -308,7 +315,7 @@ class Run {
     for (size_t t = 0; t < rows_.size(); ++t) {
       const std::span<const double> gate = context_.gate.row(t);
       const std::span<double> out = buffer(s.out).row(t);
-      for (size_t i = 0; i < out.size(); ++i) out[i] *= activate(s.activation, gate[i]);
+      for (size_t i = 0; i < out.size(); ++i) out[i] = activate(s.activation, gate[i], out[i]);
     }
   }
 

@@ -44,15 +44,25 @@ void rms_norm(std::span<const double> x, std::span<const double> weight, double 
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-double activate(program::Activation activation, double x) {
+double silu(double x) { return x * sigmoid(x); }
+
+double activate(program::Activation activation, double gate, double up) {
+  using program::kClamp;
   switch (activation) {
     case program::Activation::kSilu:
-      return x / (1.0 + std::exp(-x));
+      return silu(gate) * up;
     case program::Activation::kGelu:
-      return 0.5 * x *
-             (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+      return 0.5 * gate *
+             (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) *
+                              (gate + 0.044715 * gate * gate * gate))) *
+             up;
+    case program::Activation::kSwigluClamped: {
+      const double clamped = std::min(gate, kClamp);
+      return clamped * sigmoid(program::kClampedSlope * clamped) *
+             (std::clamp(up, -kClamp, kClamp) + 1.0);
+    }
   }
-  return x;
+  return up;
 }
 
 double softcapped(double x, double cap) { return cap == 0.0 ? x : cap * std::tanh(x / cap); }
@@ -93,14 +103,14 @@ void attend_head(const HeadAttention& args, std::span<double> out) {
 
   const size_t first = args.first_position;
   std::vector<double> weights(args.end_position - first);
-  double highest = -std::numeric_limits<double>::infinity();
+  double highest = args.sink.value_or(-std::numeric_limits<double>::infinity());
   for (size_t p = first; p < args.end_position; ++p) {
     double score = 0;
     for (size_t i = 0; i < head_dim; ++i) score += args.q[i] * k[p * stride + i];
     weights[p - first] = softcapped(score * args.scale, args.softcap);
     highest = std::max(highest, weights[p - first]);
   }
-  double sum = 0;
+  double sum = args.sink ? std::exp(*args.sink - highest) : 0.0;
   for (double& w : weights) {
     w = std::exp(w - highest);
     sum += w;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -56,7 +57,9 @@ void rms_norm(std::span<const double> x, std::span<const double> weight, double 
 
 [[nodiscard]] double sigmoid(double x);
 
-[[nodiscard]] double activate(program::Activation activation, double x);
+[[nodiscard]] double silu(double x);
+// What a gate makes of `up` (program::Activation).
+[[nodiscard]] double activate(program::Activation activation, double gate, double up);
 
 // cap * tanh(x / cap); x itself where cap is 0.
 [[nodiscard]] double softcapped(double x, double cap);
@@ -81,6 +84,7 @@ struct HeadAttention {
   size_t end_position = 0;
   double scale = 1.0;
   double softcap = 0.0;  // 0: none
+  std::optional<double> sink = {};
 };
 void attend_head(const HeadAttention& args, std::span<double> out);
 

@@ -12,6 +12,7 @@ namespace godwit::model {
 void build_gemma(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_gemma2(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_gemma3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_gpt_oss(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_granite(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_llama(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_mistral3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
@@ -19,6 +20,8 @@ void build_olmo2(const Config& config, WeightFinder& weights, program::ProgramBu
 void build_phi3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_qwen2(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_qwen3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_qwen35(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
+void build_qwen35moe(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_qwen3moe(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_qwen3next(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);
 void build_smollm3(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder);

@@ -140,10 +140,7 @@ class DenseBuilder {
   }
 
   [[nodiscard]] bool has_window(uint32_t layer) const {
-    if (config_.window.length == 0) return false;
-    if (!config_.window.layers.empty()) return config_.window.layers[layer];
-    const uint32_t given = config_.window.period;
-    return !is_nth(layer, given != 0 ? given : traits_.window_period);
+    return config_.window.covers(layer, traits_.window_period);
   }
 
   [[nodiscard]] RopeRef rope_of(uint32_t layer) const {

@@ -24,10 +24,11 @@ struct Shape {
 
 class HybridBuilder {
  public:
-  // `hybrid`: with DeltaNet layers, gated attention and a shared expert.
-  HybridBuilder(const Config& config, bool hybrid, WeightFinder& weights, ProgramBuilder& builder)
+  HybridBuilder(const Config& config, const HybridTraits& traits, WeightFinder& weights,
+                ProgramBuilder& builder)
       : config_(config),
-        hybrid_(hybrid),
+        traits_(traits),
+        hybrid_(traits.delta != DeltaHeads::kNone),
         weights_(weights),
         builder_(builder),
         shape_{.q_width = uint64_t{config.n_heads} * config.head_dim,
@@ -35,21 +36,19 @@ class HybridBuilder {
                .key_width = uint64_t{config.delta.n_key_heads} * config.delta.head_dim,
                .value_width = uint64_t{config.delta.n_heads} * config.delta.head_dim} {
     x_ = builder.buffer("x", config.dim);
-    q_ = builder.buffer("q", hybrid ? 2 * shape_.q_width : shape_.q_width);
+    q_ = builder.buffer("q", hybrid_ ? 2 * shape_.q_width : shape_.q_width);
     k_ = builder.buffer("k", shape_.kv_width);
     v_ = builder.buffer("v", shape_.kv_width);
     attended_ = builder.buffer("attended", shape_.q_width);
-    if (hybrid) {
-      qkv_ = builder.buffer("qkv", 2 * shape_.key_width + shape_.value_width);
-      z_ = builder.buffer("z", shape_.value_width);
-      ba_ = builder.buffer("ba", 2 * uint64_t{config.delta.n_heads});
-      mixed_ = builder.buffer("mixed", shape_.value_width);
+    if (hybrid_) make_delta_buffers();
+    uint64_t hidden = config.ffn;
+    if (traits.feed_forward != FeedForward::kDense) {
+      routing_ = {.buffer = {}, .n_used = config.experts.n_used, .shared = shared()};
+      routing_.buffer = builder.buffer("routing", routing_.width());
+      hidden = routing_.n_used * uint64_t{config.experts.ffn} + (shared() ? shared_ffn() : 0);
     }
-    routing_ = {.buffer = {}, .n_used = config.experts.n_used, .shared = hybrid};
-    routing_.buffer = builder.buffer("routing", routing_.width());
-    hidden_ = builder.buffer(
-        "hidden", routing_.n_used * uint64_t{config.experts.ffn} + (hybrid ? shared_ffn() : 0));
-    rope_ = builder.rope(make_rope(config.rope, {}));
+    hidden_ = builder.buffer("hidden", hidden);
+    make_ropes();
   }
 
   void embed(uint64_t n_vocab) {
@@ -61,12 +60,12 @@ class HybridBuilder {
   void layer(uint32_t index) {
     const std::string prefix = fmt::format("blk.{}.", index);
     builder_.scope(prefix);
-    if (!hybrid_ || (index + 1) % config_.delta.attention_every == 0) {
-      attention(prefix);
-    } else {
+    if (hybrid_ && config_.delta.covers(index)) {
       delta_net(prefix);
+    } else {
+      attention(prefix, index);
     }
-    experts(prefix);
+    feed(prefix);
   }
 
   void output(uint64_t n_vocab) {
@@ -110,8 +109,8 @@ class HybridBuilder {
             .in = pair,
             .projections = {
                 {.weight = weights_.matrix(nextn + "eh_proj.weight", dim, 2 * dim), .out = x_}}});
-    attention(prefix);
-    experts(prefix);
+    attention(prefix, index);
+    feed(prefix);
     builder_.step("own_hidden",
                   program::Norm{.parts = {{x_, norm(final_norm, dim)}}, .out = hidden});
     const std::string own_head = nextn + "shared_head_head.weight";
@@ -134,6 +133,31 @@ class HybridBuilder {
     return weights_.matrix(name, n_vocab, config_.dim);
   }
 
+  void make_delta_buffers() {
+    const uint64_t n_heads = config_.delta.n_heads;
+    qkv_ = builder_.buffer("qkv", 2 * shape_.key_width + shape_.value_width);
+    z_ = builder_.buffer("z", shape_.value_width);
+    if (traits_.delta == DeltaHeads::kTiled) {
+      b_ = builder_.buffer("b", n_heads);
+      a_ = builder_.buffer("a", n_heads);
+    } else {
+      b_ = builder_.buffer("ba", 2 * n_heads);
+    }
+    mixed_ = builder_.buffer("mixed", shape_.value_width);
+  }
+
+  // Layers with a window may turn otherwise, where the file says so.
+  void make_ropes() {
+    rope_ = builder_.rope(make_rope(config_.rope, {}));
+    window_rope_ = rope_;
+    RopeConfig within = config_.rope;
+    within.base = config_.window.rope_base;
+    if (within.base != 0.0) window_rope_ = builder_.rope(make_rope(within, {}));
+  }
+
+  [[nodiscard]] bool shared() const {
+    return traits_.feed_forward == FeedForward::kExpertsAndShared;
+  }
   [[nodiscard]] uint64_t shared_ffn() const {
     return config_.experts.shared_ffn != 0 ? config_.experts.shared_ffn : config_.experts.ffn;
   }
@@ -142,41 +166,59 @@ class HybridBuilder {
     return {.weight = weights_.vector(name, width), .epsilon = config_.norm_epsilon};
   }
 
+  std::optional<RmsNorm> head_norm(const std::string& name) {
+    return traits_.normed_heads ? std::optional(norm(name, config_.head_dim)) : std::nullopt;
+  }
+
+  std::optional<program::WeightRef> bias(const std::string& name, uint64_t width) {
+    return traits_.biases_and_sinks ? std::optional(weights_.vector(name, width)) : std::nullopt;
+  }
+
   program::Projection project(const std::string& name, BufferId out, uint64_t rows) {
     return {.weight = weights_.matrix(name, rows, config_.dim), .out = out};
   }
 
-  void attention(const std::string& prefix) {
+  program::Projection project_biased(const std::string& name, BufferId out, uint64_t rows) {
+    return {.weight = weights_.matrix(name + ".weight", rows, config_.dim),
+            .bias = bias(name + ".bias", rows),
+            .out = out};
+  }
+
+  void attention(const std::string& prefix, uint32_t index) {
     const uint64_t q_rows = hybrid_ ? 2 * shape_.q_width : shape_.q_width;
     builder_.step("qkv",
                   program::NormProject{
                       .in = x_,
                       .norm = norm(prefix + "attn_norm.weight", config_.dim),
-                      .projections = {project(prefix + "attn_q.weight", q_, q_rows),
-                                      project(prefix + "attn_k.weight", k_, shape_.kv_width),
-                                      project(prefix + "attn_v.weight", v_, shape_.kv_width)}});
+                      .projections = {project_biased(prefix + "attn_q", q_, q_rows),
+                                      project_biased(prefix + "attn_k", k_, shape_.kv_width),
+                                      project_biased(prefix + "attn_v", v_, shape_.kv_width)}});
+    const bool windowed = config_.window.covers(index, traits_.window_period);
     builder_.step("attend",
                   program::Attend{.q = q_,
                                   .k = k_,
                                   .v = v_,
                                   .out = attended_,
                                   .kv = builder_.kv(config_.n_kv_heads, config_.head_dim),
-                                  .rope = rope_,
+                                  .rope = windowed ? window_rope_ : rope_,
                                   .pairs = program::RopePairs::kHalves,
                                   .n_heads = config_.n_heads,
                                   .n_kv_heads = config_.n_kv_heads,
                                   .head_dim = config_.head_dim,
                                   .scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim)),
-                                  .q_norm = norm(prefix + "attn_q_norm.weight", config_.head_dim),
-                                  .k_norm = norm(prefix + "attn_k_norm.weight", config_.head_dim),
-                                  .gated = hybrid_});
-    add("attn_out", prefix + "attn_output.weight", attended_, shape_.q_width);
+                                  .q_norm = head_norm(prefix + "attn_q_norm.weight"),
+                                  .k_norm = head_norm(prefix + "attn_k_norm.weight"),
+                                  .window = windowed ? config_.window.length : 0,
+                                  .gated = hybrid_,
+                                  .sinks = bias(prefix + "attn_sinks.weight", config_.n_heads)});
+    add("attn_out", prefix + "attn_output", attended_, shape_.q_width);
   }
 
   void delta_net(const std::string& prefix) {
     const DeltaNet& delta = config_.delta;
     const uint64_t channels = 2 * shape_.key_width + shape_.value_width;
-    const bool split = !weights_.has(prefix + "ssm_in.weight");
+    const bool tiled = traits_.delta == DeltaHeads::kTiled;
+    const bool split = tiled || !weights_.has(prefix + "ssm_in.weight");
     program::NormProject in{
         .in = x_, .norm = norm(prefix + "attn_norm.weight", config_.dim), .projections = {}};
     if (split) {
@@ -186,19 +228,26 @@ class HybridBuilder {
       if (!fused_) fused_ = builder_.buffer("qkvz", channels + shape_.value_width);
       in.projections = {project(prefix + "ssm_in.weight", *fused_, channels + shape_.value_width)};
     }
-    in.projections.push_back(project(prefix + "ssm_ba.weight", ba_, 2 * uint64_t{delta.n_heads}));
+    if (tiled) {
+      in.projections.push_back(project(prefix + "ssm_beta.weight", b_, delta.n_heads));
+      in.projections.push_back(project(prefix + "ssm_alpha.weight", *a_, delta.n_heads));
+    } else {
+      in.projections.push_back(project(prefix + "ssm_ba.weight", b_, 2 * uint64_t{delta.n_heads}));
+    }
     builder_.step("qkvz", std::move(in));
     builder_.step(
         "delta",
         Recurrent{.qkv = split ? qkv_ : *fused_,
                   .z = split ? std::optional(z_) : std::nullopt,
-                  .ba = ba_,
+                  .b = b_,
+                  .a = a_,
                   .out = mixed_,
                   .state = builder_.state({.channels = static_cast<uint32_t>(channels),
                                            .taps = delta.taps,
                                            .n_heads = delta.n_heads,
                                            .head_dim = delta.head_dim}),
                   .layout = split ? Recurrent::Layout::kSplit : Recurrent::Layout::kByKeyHead,
+                  .pairing = tiled ? Recurrent::Pairing::kModulo : Recurrent::Pairing::kNeighbours,
                   .conv = weights_.matrix(prefix + "ssm_conv1d.weight", channels, delta.taps),
                   .dt_bias = weights_.vector(prefix + "ssm_dt.bias", delta.n_heads),
                   .decay = weights_.vector(prefix + "ssm_a", delta.n_heads),
@@ -206,20 +255,46 @@ class HybridBuilder {
                   .n_heads = delta.n_heads,
                   .n_key_heads = delta.n_key_heads,
                   .head_dim = delta.head_dim});
-    add("delta_out", prefix + "ssm_out.weight", mixed_, shape_.value_width);
+    add("delta_out", prefix + "ssm_out", mixed_, shape_.value_width);
+  }
+
+  void feed(const std::string& prefix) {
+    if (traits_.feed_forward == FeedForward::kDense) {
+      gated_feed_forward(prefix);
+    } else {
+      experts(prefix);
+    }
+  }
+
+  void gated_feed_forward(const std::string& prefix) {
+    const uint64_t ffn = config_.ffn;
+    builder_.step(
+        "gated_up",
+        program::GatedUp{.in = x_,
+                         .norm = norm(prefix + std::string(traits_.second_norm), config_.dim),
+                         .gate = weights_.matrix(prefix + "ffn_gate.weight", ffn, config_.dim),
+                         .up = weights_.matrix(prefix + "ffn_up.weight", ffn, config_.dim),
+                         .activation = traits_.activation,
+                         .out = hidden_});
+    add("down", prefix + "ffn_down", hidden_, ffn);
+  }
+
+  ExpertMatrix all_experts(const std::string& name, uint64_t rows, uint64_t cols) {
+    const uint32_t n = config_.experts.n_experts;
+    ExpertMatrix matrix{.weight = weights_.matrix(name + ".weight", n * rows, cols),
+                        .n_experts = n};
+    if (traits_.biases_and_sinks) matrix.bias = weights_.joined_rows(name + ".bias", n, rows);
+    return matrix;
+  }
+
+  std::optional<program::WeightRef> shared_expert(const std::string& name, uint64_t rows,
+                                                  uint64_t cols) {
+    return shared() ? std::optional(weights_.matrix(name, rows, cols)) : std::nullopt;
   }
 
   void experts(const std::string& prefix) {
     const Experts& experts = config_.experts;
-    const std::string norm_name =
-        prefix + (hybrid_ ? "post_attention_norm.weight" : "ffn_norm.weight");
-    const auto all = [&](const std::string& name, uint64_t rows, uint64_t cols) {
-      return ExpertMatrix{.weight = weights_.matrix(prefix + name, experts.n_experts * rows, cols),
-                          .n_experts = experts.n_experts};
-    };
-    const auto shared = [&](const std::string& name, uint64_t rows, uint64_t cols) {
-      return hybrid_ ? std::optional(weights_.matrix(prefix + name, rows, cols)) : std::nullopt;
-    };
+    const std::string norm_name = prefix + std::string(traits_.second_norm);
     const uint64_t dim = config_.dim;
     const uint64_t ffn = experts.ffn;
     builder_.step(
@@ -228,38 +303,43 @@ class HybridBuilder {
             .in = x_,
             .norm = norm(norm_name, dim),
             .weight = weights_.matrix(prefix + "ffn_gate_inp.weight", experts.n_experts, dim),
-            .shared = hybrid_ ? weights_.optional_vector(prefix + "ffn_gate_inp_shexp.weight", dim)
-                              : std::nullopt,
+            .bias = bias(prefix + "ffn_gate_inp.bias", experts.n_experts),
+            .shared = shared() ? weights_.optional_vector(prefix + "ffn_gate_inp_shexp.weight", dim)
+                               : std::nullopt,
             .renormalise = true,
             .out = routing_});
     builder_.step(
         "experts_up",
-        program::ExpertGatedUp{.in = x_,
-                               .norm = norm(norm_name, dim),
-                               .routing = routing_,
-                               .gate = all("ffn_gate_exps.weight", ffn, dim),
-                               .up = all("ffn_up_exps.weight", ffn, dim),
-                               .shared_gate = shared("ffn_gate_shexp.weight", shared_ffn(), dim),
-                               .shared_up = shared("ffn_up_shexp.weight", shared_ffn(), dim),
-                               .out = hidden_});
-    builder_.step(
-        "experts_down",
-        program::ExpertDownAdd{.in = hidden_,
-                               .routing = routing_,
-                               .down = all("ffn_down_exps.weight", dim, ffn),
-                               .shared_down = shared("ffn_down_shexp.weight", dim, shared_ffn()),
-                               .target = x_});
+        program::ExpertGatedUp{
+            .in = x_,
+            .norm = norm(norm_name, dim),
+            .routing = routing_,
+            .gate = all_experts(prefix + "ffn_gate_exps", ffn, dim),
+            .up = all_experts(prefix + "ffn_up_exps", ffn, dim),
+            .shared_gate = shared_expert(prefix + "ffn_gate_shexp.weight", shared_ffn(), dim),
+            .shared_up = shared_expert(prefix + "ffn_up_shexp.weight", shared_ffn(), dim),
+            .activation = traits_.activation,
+            .out = hidden_});
+    builder_.step("experts_down",
+                  program::ExpertDownAdd{.in = hidden_,
+                                         .routing = routing_,
+                                         .down = all_experts(prefix + "ffn_down_exps", dim, ffn),
+                                         .shared_down = shared_expert(
+                                             prefix + "ffn_down_shexp.weight", dim, shared_ffn()),
+                                         .target = x_});
   }
 
   void add(std::string_view label, const std::string& name, BufferId in, uint64_t cols) {
-    builder_.step(label, program::ProjectAdd{.in = in,
-                                             .weight = weights_.matrix(name, config_.dim, cols),
-                                             .bias = {},
-                                             .target = x_});
+    builder_.step(
+        label, program::ProjectAdd{.in = in,
+                                   .weight = weights_.matrix(name + ".weight", config_.dim, cols),
+                                   .bias = bias(name + ".bias", config_.dim),
+                                   .target = x_});
   }
 
   const Config& config_;
-  bool hybrid_;
+  const HybridTraits& traits_;
+  bool hybrid_;  // with DeltaNet layers
   WeightFinder& weights_;
   ProgramBuilder& builder_;
   Shape shape_;
@@ -270,24 +350,29 @@ class HybridBuilder {
   BufferId attended_;  // [n_heads, head_dim]
   BufferId qkv_;       // [channels of the convolution]
   BufferId z_;         // [delta heads, head_dim]
-  BufferId ba_;        // [2 delta heads]
-  BufferId mixed_;     // [delta heads, head_dim]
-  BufferId hidden_;    // [slots, ffn]
+  BufferId b_;         // [delta heads], or with a's
+  std::optional<BufferId> a_;
+  BufferId mixed_;   // [delta heads, head_dim]
+  BufferId hidden_;  // [slots, ffn]
   std::optional<BufferId> fused_;
   program::Routing routing_;
   program::RopeRef rope_;
+  program::RopeRef window_rope_;
 };
 
-// What the hybrid's keys must say beyond their bounds.
-Status check_config(const Config& config, bool hybrid) {
+// What the keys must say beyond their bounds.
+Status check_config(const Config& config, const HybridTraits& traits) {
   const Experts& experts = config.experts;
-  if (experts.n_experts == 0 || experts.ffn == 0) {
+  if (traits.feed_forward == FeedForward::kDense) {
+    if (config.ffn == 0) return fail("'{}.feed_forward_length' is missing", config.architecture);
+  } else if (experts.n_experts == 0 || experts.ffn == 0) {
     return fail("expert_count and expert_feed_forward_length must be more than 0");
   }
-  if (!hybrid) return {};
+  if (traits.delta == DeltaHeads::kNone) return {};
   const DeltaNet& delta = config.delta;
+  const bool layers_known = !delta.recurrent.empty() || delta.attention_every != 0;
   if (delta.taps < 2 || delta.head_dim == 0 || delta.n_key_heads == 0 ||
-      delta.n_heads % delta.n_key_heads != 0 || delta.n_heads == 0 || delta.attention_every == 0) {
+      delta.n_heads % delta.n_key_heads != 0 || delta.n_heads == 0 || !layers_known) {
     return fail(
         "ssm.conv_kernel {}, ssm.state_size {}, ssm.time_step_rank {} and ssm.group_count "
         "{} make no DeltaNet layer",
@@ -300,8 +385,7 @@ Status check_config(const Config& config, bool hybrid) {
 
 void build_hybrid(const Config& config, const HybridTraits& traits, WeightFinder& weights,
                   ProgramBuilder& builder) {
-  const bool hybrid = traits.delta_net;
-  if (Status s = check_config(config, hybrid); !s) {
+  if (Status s = check_config(config, traits); !s) {
     weights.refuse(s.error().message);
     return;
   }
@@ -311,7 +395,7 @@ void build_hybrid(const Config& config, const HybridTraits& traits, WeightFinder
   program.dim = config.dim;
   program.n_vocab = n_vocab;
   program.trained_context = config.context;
-  HybridBuilder model(config, hybrid, weights, builder);
+  HybridBuilder model(config, traits, weights, builder);
   model.embed(n_vocab);
   for (uint32_t i = 0; i < config.n_layers && weights.status(); ++i) model.layer(i);
   model.output(n_vocab);

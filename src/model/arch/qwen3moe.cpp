@@ -5,7 +5,7 @@
 namespace godwit::model {
 
 void build_qwen3moe(const Config& config, WeightFinder& weights, program::ProgramBuilder& builder) {
-  build_hybrid(config, {.delta_net = false}, weights, builder);
+  build_hybrid(config, {.second_norm = "ffn_norm.weight"}, weights, builder);
 }
 
 }  // namespace godwit::model

@@ -8,7 +8,9 @@ namespace godwit::model {
 
 void build_qwen3next(const Config& config, WeightFinder& weights,
                      program::ProgramBuilder& builder) {
-  build_hybrid(config, {.delta_net = true}, weights, builder);
+  build_hybrid(config,
+               {.delta = DeltaHeads::kNeighbours, .feed_forward = FeedForward::kExpertsAndShared},
+               weights, builder);
 }
 
 }  // namespace godwit::model

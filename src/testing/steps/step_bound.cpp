@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kFloatError = 2e-5;
 constexpr double kSigmas = 8.0;
-// max |d silu(g) / dg| is 1.0998 (at g = 2.4), of gelu 1.1289 (at g = 1.4).
+// max |d silu(g) / dg| is 1.0998 (at g = 2.4), of gelu 1.1289 (at g = 1.4), and of
+// g sigmoid(s g), whatever s, silu's.
 constexpr double kGateSlope = 1.13;
 // Scores, exponentials and sums of attention in f32, relative to max|v|; measured below 3e-6 at
 // 4,096 positions (src/backend/cpu/attention_test.cpp).
@@ -83,7 +84,7 @@ class Bounder {
           split ? i : group * 2 * (d + heads * d) + 2 * d + heads * d + i % (heads * d);
       const auto z = static_cast<double>(source[at]);
       bounds[i] = kDeltaError * std::sqrt(static_cast<double>(d)) *
-                  std::abs(w[i % d] * activate(program::Activation::kSilu, z));
+                  std::abs(w[i % d] * bent(program::Activation::kSilu, z));
     }
     return bounds;
   }
@@ -91,7 +92,7 @@ class Bounder {
   // The same experts; their weights, each at most 1, err by what the logits err by.
   Values bound(const program::Route& s) {
     const Values x = normed(s.norm, inputs_[0]);
-    const Product logits = multiply(s.weight, std::nullopt, x);
+    const Product logits = multiply(s.weight, s.bias, x);
     const double worst = *std::ranges::max_element(logits.bound);
     Values bounds(s.out.width(), 2.0 * worst + 1e-6);
     std::fill_n(bounds.begin(), s.out.n_used, 0.5);
@@ -158,20 +159,35 @@ class Bounder {
  private:
   static Values widen(const RowValues& x) { return {x.begin(), x.end()}; }
 
-  static double activate(program::Activation activation, double g) {
-    if (activation == program::Activation::kSilu) return g / (1.0 + std::exp(-g));
-    return 0.5 * g *
-           (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+  // What the gate becomes, and what it is multiplied by.
+  static double bent(program::Activation activation, double g) {
+    const auto gated = [](double x, double slope) { return x / (1.0 + std::exp(-slope * x)); };
+    switch (activation) {
+      case program::Activation::kSilu:
+        return gated(g, 1.0);
+      case program::Activation::kGelu:
+        return 0.5 * g *
+               (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+      case program::Activation::kSwigluClamped:
+        return gated(std::min(g, program::kClamp), program::kClampedSlope);
+    }
+    return g;
+  }
+
+  static double factor(program::Activation activation, double up) {
+    if (activation != program::Activation::kSwigluClamped) return up;
+    return std::clamp(up, -program::kClamp, program::kClamp) + 1.0;
   }
 
   static Values gated_bound(const Product& gate, const Product& up,
                             program::Activation activation) {
     Values bounds(gate.y.size());
     for (size_t i = 0; i < bounds.size(); ++i) {
-      const double activated = std::abs(activate(activation, gate.y[i]));
+      const double activated = std::abs(bent(activation, gate.y[i]));
+      const double times = std::abs(factor(activation, up.y[i]));
       const double d_gate = kGateSlope * gate.bound[i];
-      bounds[i] = d_gate * (std::abs(up.y[i]) + up.bound[i]) + activated * up.bound[i] +
-                  kFloatError * activated * std::abs(up.y[i]);
+      bounds[i] = d_gate * (times + up.bound[i]) + activated * up.bound[i] +
+                  kFloatError * activated * times;
     }
     return bounds;
   }
@@ -183,7 +199,18 @@ class Bounder {
     if (slot == routing.n_used) return multiply(*shared, std::nullopt, x);
     // The step after Route reads its result second, as ExpertDownAdd does.
     const auto id = static_cast<uint64_t>(inputs_[1][slot]);
-    return multiply_rows(matrix.weight, id * matrix.rows(), matrix.rows(), x);
+    Product product = multiply_rows(matrix.weight, id * matrix.rows(), matrix.rows(), x);
+    if (!matrix.bias) return product;
+    const Values all = vector(*matrix.bias);
+    add_bias(std::span(all).subspan(id * matrix.rows(), matrix.rows()), product);
+    return product;
+  }
+
+  static void add_bias(std::span<const double> bias, Product& product) {
+    for (size_t r = 0; r < bias.size(); ++r) {
+      product.y[r] += bias[r];
+      product.bound[r] += kFloatError * std::abs(bias[r]);
+    }
   }
 
   Values vector(const program::WeightRef& ref) const {
@@ -243,11 +270,7 @@ class Bounder {
                    const Values& x) const {
     Product product = multiply_rows(ref, 0, ref.rows, x);
     if (!bias) return product;
-    const Values added = vector(*bias);
-    for (size_t r = 0; r < added.size(); ++r) {
-      product.y[r] += added[r];
-      product.bound[r] += kFloatError * std::abs(added[r]);
-    }
+    add_bias(vector(*bias), product);
     return product;
   }
 
