@@ -158,6 +158,23 @@ TEST(Tokenizer, KnowsWhereGenerationEnds) {
   EXPECT_EQ(tokenizer.kind(by_text), TokenKind::kControl);
 }
 
+// Qwen's files name one end; the other is known by its text. They have a beginning, which nothing
+// starts with.
+TEST(Tokenizer, QwenStopsAtBothOfItsEndsAndBeginsWithNothing) {
+  for (const char* pre : {"qwen2", "qwen35"}) {
+    Vocab vocab = small_vocab(pre);
+    const TokenId other = add_token(vocab, "<|endoftext|>", kControlType);
+    const TokenId beginning = vocab.bos;
+    const Tokenizer named = make(vocab);
+    EXPECT_TRUE(named.ends_generation(named.find("<|im_end|>")));
+    EXPECT_TRUE(named.ends_generation(other));
+    vocab.bos = other;
+    const auto ids = make(vocab).encode("a", Specials::kParse, AddBos::kAsModelSays);
+    ASSERT_EQ(ids.size(), 1u);
+    EXPECT_NE(ids[0], beginning);
+  }
+}
+
 TEST(Tokenizer, SparesMessageEndsOfHarmony) {
   Vocab vocab = small_vocab("gpt-2");
   const TokenId end = add_token(vocab, "<|end|>", kControlType);
