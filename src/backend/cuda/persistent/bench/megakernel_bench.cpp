@@ -1,0 +1,387 @@
+// godwit_megakernel_bench: the persistent kernel alone, on random weights, without a file: checks
+// every phase against double precision, repeats a token, times it beside the read bandwidth that
+// the card shows in the same run. One binary, no other libraries: for a machine that has only a
+// driver.
+//   godwit_megakernel_bench check [number of models]
+//   godwit_megakernel_bench time <positions>
+//   <window,near,near_slots,half,last,pause[,evict_first[,keep]]>...
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "backend/cuda/persistent/bench/kernels.h"
+#include "backend/cuda/persistent/bench/twin.h"
+#include "program/traffic.h"
+
+namespace godwit::cuda::persistent {
+namespace {
+
+constexpr double kTolerance = 1e-4;  // of a phase; the kernel is held to 1e-3
+
+void stop_on(const Status& status) {
+  if (status) return;
+  std::printf("FAILED: %s\n", status.error().message.c_str());
+  std::exit(1);
+}
+void stop_on(cudaError_t error) { stop_on(status_of(error, "a call of the bench")); }
+template <class T>
+T taken(Result<T> result) {
+  if (!result) stop_on(tl::make_unexpected(result.error()));
+  return std::move(*result);
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+// Microseconds of each of several repetitions.
+template <class F>
+std::vector<double> time_us(cudaStream_t stream, int repetitions, F&& enqueue) {
+  const Event begin = taken(make_event());
+  const Event end = taken(make_event());
+  std::vector<double> out;
+  for (int i = 0; i < repetitions + 2; ++i) {
+    stop_on(cudaEventRecord(begin.get(), stream));
+    enqueue();
+    stop_on(cudaEventRecord(end.get(), stream));
+    stop_on(cudaEventSynchronize(end.get()));
+    float ms = 0;
+    stop_on(cudaEventElapsedTime(&ms, begin.get(), end.get()));
+    if (i >= 2) out.push_back(1000.0 * static_cast<double>(ms));
+  }
+  return out;
+}
+
+// The best of several orders of reading, each a ring of bulk copies.
+double read_gbs(cudaStream_t stream, uint32_t n_ctas) {
+  const uint64_t n_slots = 300'000;
+  const DeviceMemory memory = taken(DeviceMemory::allocate(n_slots * kSlotBytes, "a buffer"));
+  fill_matrix(memory.as<uint16_t>(), memory.size() / 2, 7, TensorType::kBF16, stream);
+  double best = 0;
+  for (const uint32_t run : {1u, 2u, 4u, 32u, 2272u}) {
+    for (const bool evict_first : {false, true}) {
+      const double us = median(time_us(stream, 5, [&] {
+        stop_on(read_slots({.from = memory.data(),
+                            .n_slots = n_slots,
+                            .n_ctas = n_ctas,
+                            .run = run,
+                            .evict_first = evict_first},
+                           stream));
+      }));
+      const double gbs = static_cast<double>(n_slots * kSlotBytes) / us / 1000.0;
+      std::printf("  reads of %4u slots in a row%s: %.0f GB/s\n", run,
+                  evict_first ? ", evict first" : "", gbs);
+      best = std::max(best, gbs);
+    }
+  }
+  return best;
+}
+
+std::vector<uint32_t> copy_words(const BenchModel& model, const TokenRunner& runner) {
+  std::vector<uint32_t> words(model.schedule().n_words);
+  stop_on(cudaMemcpy(words.data(), runner.words(), words.size() * 4, cudaMemcpyDeviceToHost));
+  return words;
+}
+std::vector<float> copy_logits(const BenchModel& model) {
+  std::vector<float> logits(model.spec().n_vocab);
+  stop_on(cudaMemcpy(logits.data(), model.logits(), logits.size() * 4, cudaMemcpyDeviceToHost));
+  return logits;
+}
+
+// No byte of layer 0's cache but the token's own changed.
+bool cache_untouched(const BenchModel& model, uint32_t position,
+                     const std::vector<uint16_t>& cache) {
+  const KvLayout& layout = model.layout();
+  for (uint32_t h = 0; h < layout.n_kv_heads; ++h) {
+    for (uint32_t p = 0; p < layout.capacity; ++p) {
+      for (uint32_t d = 0; d < layout.head_dim && p != position; ++d) {
+        for (const uint64_t i : {layout.k_index(h, p, d) / 2, layout.v_index(h, p, d) / 2}) {
+          const uint16_t want =
+              p < position ? kv_bits(0, i, model.spec().kv_type) : uint16_t{0xffff};
+          if (cache[i] != want) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool check_position(const BenchModel& model, TokenRunner& runner, uint32_t position,
+                    cudaStream_t stream) {
+  const Schedule& schedule = model.schedule();
+  stop_on(model.fill_kv(BenchModel::Fill::kRandom, 0, stream));
+  stop_on(model.fill_kv(BenchModel::Fill::kNan, position, stream));
+  const Token token{.id = static_cast<int32_t>(position * 7 % model.spec().n_vocab),
+                    .position = position};
+  std::map<std::string, double> worst;
+  const size_t n = schedule.phases.size();
+  for (size_t p = 0; p < n; ++p) {
+    if (p >= 10 && p + 6 < n) continue;  // the first two layers, the last and the logits
+    stop_on(runner.run_phases(token, static_cast<uint32_t>(p + 1), stream));
+    stop_on(cudaStreamSynchronize(stream));
+    stop_on(runner.check());
+    const std::vector<uint32_t> words = copy_words(model, runner);
+    const bool last = p + 1 == n;
+    const std::vector<float> logits = last ? copy_logits(model) : std::vector<float>();
+    const std::string& label = schedule.phases[p].label;
+    const std::string kind = label.substr(label.rfind('.') + 1);
+    double& w = worst[kind];
+    w = std::max(w, compare_phase(model, p, position, words, logits, 96).relative());
+    if (schedule.shape_of(schedule.phases[p]).kind == PhaseKind::kAttend) {
+      const uint32_t layer = schedule.phases[p].kv->value;
+      std::vector<uint16_t> cache(model.layout().layer_bytes() / 2);
+      stop_on(cudaMemcpy(cache.data(), model.kv(layer), cache.size() * 2, cudaMemcpyDeviceToHost));
+      double& a = worst["append"];
+      a = std::max(a, compare_append(model, p, position, words, cache).relative());
+      if (layer == 0 && model.layout().capacity <= 1024 &&
+          !cache_untouched(model, position, cache)) {
+        worst["cache"] = 1.0;
+      }
+    }
+    if (last) {
+      int32_t best = 0;
+      stop_on(cudaMemcpy(&best, runner.best_token(), 4, cudaMemcpyDeviceToHost));
+      const auto top = std::max_element(logits.begin(), logits.end());
+      if (best != top - logits.begin()) worst["argmax"] = 1.0;
+    }
+  }
+  std::printf("  position %6u:", position);
+  bool right = true;
+  for (const auto& [kind, error] : worst) {
+    // bf16 rounding of a value may fall the other way: one in a few thousand, by 2^-8.
+    const double tolerance = kind == "append" ? 1e-3 : kTolerance;
+    const bool bad = !(error <= tolerance);
+    std::printf(" %s %.1e%s", kind.c_str(), error, bad ? " WRONG" : "");
+    right = right && !bad;
+  }
+  std::printf("\n");
+  return right;
+}
+
+bool check_repeats(const BenchModel& model, TokenRunner& runner, uint32_t position, int launches,
+                   cudaStream_t stream) {
+  const Token token{.id = 17, .position = position};
+  stop_on(model.fill_kv(BenchModel::Fill::kRandom, 0, stream));
+  std::vector<float> first;
+  int different = 0;
+  for (int i = 0; i < launches; ++i) {
+    stop_on(runner.run(token, stream));
+    if (i % 25 != 0 && i + 1 != launches && i > 8) continue;
+    stop_on(cudaStreamSynchronize(stream));
+    stop_on(runner.check());
+    const std::vector<float> logits = copy_logits(model);
+    if (first.empty()) first = logits;
+    different += std::memcmp(first.data(), logits.data(), logits.size() * 4) != 0 ? 1 : 0;
+  }
+  std::printf("  %d launches at %u: %s\n", launches, position,
+              different == 0 ? "identical" : "DIFFERENT");
+  return different == 0;
+}
+
+const BenchSpec kLlama1b{.name = "llama-1b",
+                         .n_layers = 16,
+                         .dim = 2048,
+                         .n_heads = 32,
+                         .n_kv_heads = 8,
+                         .head_dim = 64,
+                         .ffn = 8192,
+                         .n_vocab = 128256};
+
+std::vector<BenchSpec> check_specs() {
+  return {
+      kLlama1b,
+      {.name = "smollm2-135m f16",
+       .n_layers = 3,
+       .dim = 576,
+       .n_heads = 9,
+       .n_kv_heads = 3,
+       .head_dim = 64,
+       .ffn = 1536,
+       .n_vocab = 49152,
+       .type = TensorType::kF16,
+       .kv_type = TensorType::kF16},
+      {.name = "llama-8b, 2 layers",
+       .n_layers = 2,
+       .dim = 4096,
+       .n_heads = 32,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 14336,
+       .n_vocab = 8192},
+      {.name = "llama-3b, 2 layers",
+       .n_layers = 2,
+       .dim = 3072,
+       .n_heads = 24,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 8192,
+       .n_vocab = 8192,
+       .kv_type = TensorType::kF16},
+      {.name = "qwen2.5-0.5b, 2 layers",
+       .n_layers = 2,
+       .dim = 896,
+       .n_heads = 14,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ffn = 4864,
+       .n_vocab = 8192,
+       .type = TensorType::kF16,
+       .pairs = program::RopePairs::kHalves,
+       .biases = true},
+      {.name = "qwen3-0.6b, 2 layers",
+       .n_layers = 2,
+       .dim = 1024,
+       .n_heads = 16,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 3072,
+       .n_vocab = 8192,
+       .type = TensorType::kF16,
+       .kv_type = TensorType::kF16,
+       .pairs = program::RopePairs::kHalves,
+       .head_norms = true},
+  };
+}
+
+bool check_all(const DeviceFacts& device, cudaStream_t stream, size_t n_models) {
+  bool right = true;
+  std::vector<BenchSpec> specs = check_specs();
+  specs.resize(std::min(specs.size(), n_models));
+  for (const BenchSpec& spec : specs) {
+    const bool large = spec.n_layers > 3;
+    std::printf("%s\n", spec.name.c_str());
+    const BenchModel model = taken(BenchModel::create(spec, large ? 33024 : 1024, device, stream));
+    TokenRunner runner = taken(model.runner({}, stream));
+    std::vector<uint32_t> positions = {0, 1, 31, 32, 63, 64, 65, 255, 256, 1000};
+    if (large) positions = {0, 64, 2047, 2048, 32767, 32768, 32769, 33023};
+    for (const uint32_t position : positions) {
+      right = check_position(model, runner, position, stream) && right;
+    }
+    right = check_repeats(model, runner, large ? 32768 : 1000, large ? 1000 : 300, stream) && right;
+  }
+  std::printf(right ? "ALL RIGHT\n" : "SOMETHING IS WRONG\n");
+  return right;
+}
+
+// Where a token's time goes, by kind of phase, on one CTA; microseconds, mean over the layers.
+void print_budget(const BenchModel& model, TokenRunner& runner, Token token, double token_us,
+                  double gbs, cudaStream_t stream) {
+  const Schedule& schedule = model.schedule();
+  const size_t n = schedule.phases.size();
+  const DeviceMemory memory =
+      taken(DeviceMemory::zeroed((n + 1) * kStampsPerPhase * sizeof(long long), "stamps"));
+  runner.args().stamps = memory.as<long long>();
+  for (int i = 0; i < 5; ++i) stop_on(runner.run(token, stream));
+  stop_on(cudaStreamSynchronize(stream));
+  runner.args().stamps = nullptr;
+  std::vector<long long> s((n + 1) * kStampsPerPhase);
+  stop_on(cudaMemcpy(s.data(), memory.data(), s.size() * 8, cudaMemcpyDeviceToHost));
+  const double us = token_us / static_cast<double>(s[n * kStampsPerPhase] - s[0]);
+  const auto between = [&](size_t p, int a, size_t q, int b) {
+    return us * static_cast<double>(s[q * kStampsPerPhase + static_cast<size_t>(b)] -
+                                    s[p * kStampsPerPhase + static_cast<size_t>(a)]);
+  };
+  for (size_t kind = 0; kind < 6; ++kind) {
+    double wait = 0;
+    double work = 0;
+    double combine = 0;
+    double all = 0;
+    double count = 0;
+    for (size_t p = kind; p < n; p += 5) {
+      if ((kind == 5) != (p + 1 == n) || (kind == 0 && p + 1 == n)) continue;
+      const bool attend = schedule.shape_of(schedule.phases[p]).kind == PhaseKind::kAttend;
+      wait += between(p, 0, p, 1);
+      work += between(p, 1, p, 2);
+      if (attend) combine += between(p, 2, p, 3);
+      all += between(p, 0, p + 1, 0);
+      count += 1;
+    }
+    const size_t example = kind == 5 ? n - 1 : kind;
+    const Shape& shape = schedule.shape_of(schedule.phases[example]);
+    double bytes = static_cast<double>(shape.n_blocks) * shape.n_chunks * kSlotBytes;
+    if (shape.kind == PhaseKind::kAttend) {
+      bytes = static_cast<double>(old_slots(shape, token.position)) * shape.n_kv_heads * kSlotBytes;
+    }
+    if (count == 0) continue;
+    std::printf(
+        "    %-10s %7.2f us (floor %6.2f): waits %5.2f, eats %6.2f, combines %5.2f, rest %5.2f\n",
+        schedule.phases[example].label.c_str(), all / count, bytes / gbs / 1000.0, wait / count,
+        work / count, combine / count, (all - wait - work - combine) / count);
+  }
+}
+
+std::vector<uint32_t> numbers(const char* text) {
+  std::vector<uint32_t> out;
+  while (*text != 0) {
+    char* end = nullptr;
+    out.push_back(static_cast<uint32_t>(std::strtoul(text, &end, 10)));
+    text = *end != 0 ? end + 1 : end;
+  }
+  return out;
+}
+
+void time_all(const DeviceFacts& device, cudaStream_t stream, std::span<char*> args) {
+  const std::vector<uint32_t> positions = numbers(args[0]);
+  const uint32_t longest = *std::max_element(positions.begin(), positions.end());
+  const BenchModel model = taken(BenchModel::create(kLlama1b, longest + 256, device, stream));
+  const auto n_ctas = static_cast<uint32_t>(device.n_multiprocessors);
+  const double gbs = read_gbs(stream, n_ctas);
+  std::printf("read bandwidth %.0f GB/s\n", gbs);
+  for (size_t v = 1; v < args.size(); ++v) {
+    const std::vector<uint32_t> t = numbers(args[v]);
+    const Tuning tuning{.window = t[0],
+                        .near_window = t[1],
+                        .near_slots = t[2],
+                        .half = t[3],
+                        .last_window = t[4],
+                        .pause_ns = t[5],
+                        .evict_first = t.size() > 6 ? t[6] : 1,
+                        .keep = t.size() > 7 ? t[7] : 1};
+    TokenRunner runner = taken(model.runner(tuning, stream));
+    for (const uint32_t position : positions) {
+      const Token token{.id = 1234, .position = position};
+      constexpr int kBatch = 16;
+      const std::vector<double> us = time_us(stream, 9, [&] {
+        for (int i = 0; i < kBatch; ++i) stop_on(runner.run(token, stream));
+      });
+      stop_on(runner.check());
+      const program::Traffic traffic =
+          traffic_of(model.program(), {.position = position,
+                                       .n_rows = 1,
+                                       .k_type = model.spec().kv_type,
+                                       .v_type = model.spec().kv_type});
+      const double floor = static_cast<double>(traffic.total()) / gbs / 1000.0;
+      const double mid = median(us) / kBatch;
+      std::printf("%-24s %6u: %7.1f us (min %7.1f), floor %6.1f, %5.1f %%\n", args[v], position,
+                  mid, *std::min_element(us.begin(), us.end()) / kBatch, floor,
+                  100.0 * floor / mid);
+      if (v == 1 && (position == 2048 || position == 32768)) {
+        print_budget(model, runner, token, mid, gbs, stream);
+      }
+    }
+  }
+}
+
+int run(std::span<char*> args) {
+  std::setvbuf(stdout, nullptr, _IONBF, 0);
+  const DeviceFacts device = taken(device_facts(0));
+  std::printf("%s, %d multiprocessors, %d bytes shared\n", device.name.c_str(),
+              device.n_multiprocessors, device.max_shared_bytes);
+  const Stream stream = taken(make_stream());
+  if (args.size() >= 4 && std::strcmp(args[1], "time") == 0) {
+    time_all(device, stream.get(), args.subspan(2));
+    return 0;
+  }
+  const size_t n_models = args.size() > 2 ? std::strtoul(args[2], nullptr, 10) : 100;
+  return check_all(device, stream.get(), n_models) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace godwit::cuda::persistent
+
+int main(int argc, char** argv) {
+  return godwit::cuda::persistent::run({argv, static_cast<size_t>(argc)});
+}

@@ -1,0 +1,31 @@
+// Dense Programs by their dimensions, for megakernel_bench and the tests of schedules: what
+// model/arch/dense.cpp writes for a file, without the file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/tensor_type.h"
+#include "program/program.h"
+
+namespace godwit::cuda::persistent {
+
+struct BenchSpec {
+  std::string name;
+  uint32_t n_layers = 0;
+  uint32_t dim = 0;
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t ffn = 0;
+  uint32_t n_vocab = 0;
+  TensorType type = TensorType::kBF16;
+  TensorType kv_type = TensorType::kBF16;
+  program::RopePairs pairs = program::RopePairs::kAdjacent;
+  bool biases = false;
+  bool head_norms = false;
+};
+
+[[nodiscard]] program::Program bench_program(const BenchSpec& spec);
+
+}  // namespace godwit::cuda::persistent
