@@ -5,15 +5,11 @@ namespace {
 
 using Kernel = void (*)(TokenArgs);
 
-template <class Half, class KvHalf, int HD>
-Kernel of_width(uint32_t stage_chunks) {
-  return stage_chunks <= 2 ? token_kernel<Half, KvHalf, HD, 1> : token_kernel<Half, KvHalf, HD, 2>;
-}
-
 template <class Half, class KvHalf>
 Kernel of_head_dim(const KernelChoice& choice) {
-  return choice.head_dim == 64 ? of_width<Half, KvHalf, 64>(choice.stage_chunks)
-                               : of_width<Half, KvHalf, 128>(choice.stage_chunks);
+  if (choice.head_dim == 128) return token_kernel<Half, KvHalf, 128, 2>;
+  return choice.stage_chunks <= 2 ? token_kernel<Half, KvHalf, 64, 1>
+                                  : token_kernel<Half, KvHalf, 64, 2>;
 }
 
 template <class Half>

@@ -222,14 +222,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   const Ring ring{memory, state.full, state.empty, args.shared.ring_slots};
   const Watch watch{args.error, &state.dead, &state.deadline, 0};
   if (threadIdx.x >= kConsumerThreads) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     if (threadIdx.x == kConsumerThreads) {
       Loader loader(ring, args.tuning, watch, &state.left);
       loader.run(args, phases, shapes, reinterpret_cast<const Work*>(memory + args.shared.works));
       loader.settle();
     }
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     consume<Half, KvHalf, HD, kGroups>(args, memory, state, ring, watch);
   }
 #endif

@@ -20,7 +20,7 @@ inline constexpr uint32_t kConsumerWarps = 8;
 inline constexpr uint32_t kPairs = kConsumerWarps / 2;
 inline constexpr uint32_t kConsumerThreads = kConsumerWarps * 32;
 // And the loader's group: three of its warps do nothing, but registers move between groups of four
-// (168 for each thread at the start; 232 for consumers, 40 for the loader's group afterwards).
+// (168 for each thread at the start; 240 for consumers, 24 for the loader's group afterwards).
 inline constexpr uint32_t kThreads = kConsumerThreads + 128;
 inline constexpr uint32_t kMaxStageChunks = 4;
 inline constexpr uint32_t kMaxGroup = 8;        // query heads of one KV head
