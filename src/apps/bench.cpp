@@ -17,7 +17,6 @@
 #include "engine/expert_report.h"
 #include "engine/expert_tensors.h"
 #include "engine/session.h"
-#include "os/bandwidth.h"
 #include "os/cpu_features.h"
 #include "program/traffic.h"
 
@@ -62,14 +61,15 @@ BenchSetting setting_of(const engine::Engine& engine, const BenchOptions& option
           .model_bytes = engine.file().total_bytes(),
           .n_params = n_params(engine),
           .backend = options.model.backend,
-          .processor = std::string(processor_name()),
+          .processor =
+              s.backend == "cuda" ? engine.backend().describe() : std::string(processor_name()),
           .isa = std::string(isa_name(chosen_isa().value_or(Isa::kGeneric))),
           .commit = GODWIT_COMMIT,
           .n_threads = s.n_threads,
           .chunk_tokens = s.chunk_tokens,
           .k_type = kv_type_name(s.k_type),
           .v_type = kv_type_name(s.v_type),
-          .bandwidth_gbps = measure_read_bandwidth_gbps(s.n_threads).value_or(0.0),
+          .bandwidth_gbps = engine::read_bandwidth_gbps(engine.backend(), s.n_threads),
           .expert_cache = engine::expert_file_bytes(engine.experts()) == 0
                               ? ""
                               : expert_cache_name(*s.expert_cache),

@@ -11,7 +11,6 @@
 #include "engine/memory_plan.h"
 #include "engine/planned_backend.h"
 #include "model/registry.h"
-#include "os/bandwidth.h"
 #include "os/cpu_features.h"
 #include "os/topology.h"
 #include "program/print.h"
@@ -133,7 +132,7 @@ Result<Facts> gather(const gguf::File& file, const model::Model& model,
   facts.at_depth = program::traffic_of(model.program, input);
   input.position = 0;
   facts.at_start = program::traffic_of(model.program, input);
-  facts.bandwidth_gbps = measure_read_bandwidth_gbps(facts.settings.n_threads).value_or(0.0);
+  facts.bandwidth_gbps = engine::read_bandwidth_gbps(*planned->backend, facts.settings.n_threads);
   return facts;
 }
 

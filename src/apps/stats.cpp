@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "apps/expert_figures.h"
-#include "os/bandwidth.h"
 
 namespace godwit::apps {
 namespace {
@@ -24,7 +23,8 @@ DecodeFigures decode_figures(const engine::Engine& engine, const engine::Generat
                               static_cast<double>(result.n_decode_tokens);
     figures.gbps = figures.bytes_per_token * figures.decode_tokens_per_s * 1e-9;
   }
-  figures.bandwidth_gbps = measure_read_bandwidth_gbps(engine.settings().n_threads).value_or(0.0);
+  figures.bandwidth_gbps =
+      engine::read_bandwidth_gbps(engine.backend(), engine.settings().n_threads);
   return figures;
 }
 

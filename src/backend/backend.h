@@ -77,6 +77,8 @@ class Backend {
                                                        const ContextSettings& settings) const = 0;
   // Bytes free where weights and contexts go, if that is not the host's memory.
   [[nodiscard]] virtual std::optional<uint64_t> available_bytes() const { return std::nullopt; }
+  // GB/s (10^9) at which that memory can be read, measured now in a fraction of a second; likewise.
+  [[nodiscard]] virtual std::optional<double> read_bandwidth_gbps() const { return std::nullopt; }
   // Takes the weights (file layout, indexed like program.weights). Program and spans must outlive
   // the backend, which may go on reading rows from the file.
   [[nodiscard]] virtual Status load(const program::Program& program,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "os/bandwidth.h"
 #include "os/memory.h"
 
 namespace godwit::engine {
@@ -92,6 +93,11 @@ Result<MemoryPlan> plan_memory(const backend::Backend& backend, const program::P
   if (!need) return fail(need.error());
   plan.need = *need;
   return plan;
+}
+
+double read_bandwidth_gbps(const backend::Backend& backend, size_t n_threads) {
+  if (const std::optional<double> own = backend.read_bandwidth_gbps()) return *own;
+  return measure_read_bandwidth_gbps(n_threads).value_or(0.0);
 }
 
 std::string format_bytes(uint64_t bytes) {

@@ -38,6 +38,9 @@ struct PlanRequest {
 // 8.1 MiB = 4.5 GiB"; what a model does not have is left out. `all_expert_bytes`: in the file.
 [[nodiscard]] std::string describe(const MemoryPlan& plan, uint64_t all_expert_bytes);
 
+// GB/s at which the memory that holds the weights can be read, measured now; 0 when unknown.
+[[nodiscard]] double read_bandwidth_gbps(const backend::Backend& backend, size_t n_threads);
+
 // "1.2 GiB", for people.
 [[nodiscard]] std::string format_bytes(uint64_t bytes);
 

@@ -23,6 +23,9 @@ using program::BufferId;
 using program::Program;
 using program::Row;
 
+// For code that is loaded when it first runs, cuBLASLt's above all.
+constexpr uint64_t kReservedBytes = uint64_t{512} << 20;
+
 Status check_kv_types(const ContextSettings& settings) {
   for (const TensorType type : {settings.k_type, settings.v_type}) {
     if (type != TensorType::kF32 && type != TensorType::kF16 && type != TensorType::kBF16) {
@@ -80,7 +83,12 @@ class CudaBackend final : public backend::Backend {
     size_t free = 0;
     size_t total = 0;
     if (cudaMemGetInfo(&free, &total) != cudaSuccess) return std::nullopt;
-    return free;
+    return free > kReservedBytes ? free - kReservedBytes : 0;
+  }
+
+  std::optional<double> read_bandwidth_gbps() const override {
+    const Result<double> measured = measure_bandwidth_gbps(stream_.get());
+    return measured ? *measured : 0.0;
   }
 
   Status load(const Program& program, std::span<const std::span<const std::byte>> weights,

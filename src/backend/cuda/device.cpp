@@ -1,5 +1,7 @@
 #include "backend/cuda/device.h"
 
+#include <algorithm>
+
 #include "backend/cuda/kernels/launch.h"
 
 namespace godwit::cuda {
@@ -95,6 +97,37 @@ Result<PinnedMemory> PinnedMemory::allocate(uint64_t bytes, std::string_view wha
   memory.memory_.reset(static_cast<std::byte*>(p));
   memory.size_ = bytes;
   return memory;
+}
+
+Result<double> measure_bandwidth_gbps(cudaStream_t stream) {
+  constexpr uint64_t kMostBytes = uint64_t{2} << 30;
+  constexpr int kPasses = 5;
+  size_t free = 0;
+  size_t total = 0;
+  if (Status s = status_of(cudaMemGetInfo(&free, &total), "its memory"); !s) return fail(s.error());
+  const uint64_t bytes = std::min<uint64_t>(kMostBytes, free / 2 >> 20 << 20);
+  Result<DeviceMemory> memory = DeviceMemory::zeroed(bytes + 256, "measuring the bandwidth");
+  if (!memory) return fail(std::move(memory).error());
+  // Not zeros, which a card may read faster than data.
+  (void)cudaMemsetAsync(memory->data(), 0x5a, bytes, stream);
+  const Result<Event> begin = make_event();
+  const Result<Event> end = make_event();
+  if (!begin || !end) return fail("cuda: no events to measure the bandwidth with");
+  double best = 0;
+  for (int i = 0; i < kPasses; ++i) {
+    (void)cudaEventRecord(begin->get(), stream);
+    const cudaError_t error = enqueue_read(stream, memory->data(), bytes,
+                                           reinterpret_cast<uint32_t*>(memory->data() + bytes));
+    (void)cudaEventRecord(end->get(), stream);
+    if (Status s = status_of(error, "measuring the bandwidth"); !s) return fail(s.error());
+    if (Status s = status_of(cudaEventSynchronize(end->get()), "measuring the bandwidth"); !s) {
+      return fail(s.error());
+    }
+    float ms = 0;
+    (void)cudaEventElapsedTime(&ms, begin->get(), end->get());
+    if (ms > 0) best = std::max(best, static_cast<double>(bytes) / static_cast<double>(ms) * 1e-6);
+  }
+  return best;
 }
 
 }  // namespace godwit::cuda

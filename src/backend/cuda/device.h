@@ -37,6 +37,10 @@ struct DeviceFacts {
 
 // Makes the card the calling thread's. Errors: no driver, no such card.
 [[nodiscard]] Result<DeviceFacts> device_facts(int index);
+// GB/s (10^9) of reads that the card reaches over a buffer far larger than its cache: the best of a
+// few passes. Errors: memory.
+[[nodiscard]] Result<double> measure_bandwidth_gbps(cudaStream_t stream);
+
 // Empty, or why this build cannot use the card.
 [[nodiscard]] Status usable(const DeviceFacts& device);
 // Cards that the driver offers; 0 where there is no driver.

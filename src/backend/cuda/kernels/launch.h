@@ -22,6 +22,10 @@ struct Queue {
 // Whether this build has code for the current card.
 [[nodiscard]] cudaError_t find_code();
 
+// Reads memory by 16-byte loads, all of the card at once; `sink` keeps the loads alive.
+[[nodiscard]] cudaError_t enqueue_read(cudaStream_t stream, const std::byte* data, uint64_t bytes,
+                                       uint32_t* sink);
+
 // Fills a table from frequencies [n_rot / 2], on the default stream.
 [[nodiscard]] cudaError_t enqueue_rope_table(const double* frequencies, double magnitude,
                                              uint64_t n_positions, const RopeTable& table);
