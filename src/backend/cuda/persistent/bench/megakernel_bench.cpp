@@ -181,6 +181,33 @@ bool check_repeats(const BenchModel& model, TokenRunner& runner, uint32_t positi
   return different == 0;
 }
 
+// A token whose embedding never comes: the watchdog must end it and say what was awaited, and the
+// next token must be right again.
+bool check_watchdog(const BenchModel& model, TokenRunner& runner, cudaStream_t stream) {
+  const Token token{.id = 17, .position = 100};
+  stop_on(model.fill_kv(BenchModel::Fill::kRandom, 0, stream));
+  stop_on(runner.run(token, stream));
+  stop_on(cudaStreamSynchronize(stream));
+  stop_on(runner.check());
+  const std::vector<float> before = copy_logits(model);
+  const TokenArgs args = runner.args();
+  runner.args().embed.dim = 0;
+  runner.args().patience_ns = 20'000'000;
+  stop_on(runner.run(token, stream));
+  stop_on(cudaStreamSynchronize(stream));
+  const Status found = runner.check();
+  runner.args().embed = args.embed;
+  runner.args().patience_ns = args.patience_ns;
+  std::printf("  withheld: %s\n", found ? "NOTHING FOUND" : found.error().message.c_str());
+  stop_on(runner.run(token, stream));
+  stop_on(cudaStreamSynchronize(stream));
+  stop_on(runner.check());
+  const std::vector<float> after = copy_logits(model);
+  const bool same = std::memcmp(before.data(), after.data(), before.size() * 4) == 0;
+  if (!same) std::printf("  AFTER THAT THE NEXT TOKEN IS WRONG\n");
+  return !found && same;
+}
+
 const BenchSpec kLlama1b{.name = "llama-1b",
                          .n_layers = 16,
                          .dim = 2048,
@@ -261,6 +288,7 @@ bool check_all(const DeviceFacts& device, cudaStream_t stream, size_t n_models) 
       right = check_position(model, runner, position, stream) && right;
     }
     right = check_repeats(model, runner, large ? 32768 : 1000, large ? 1000 : 300, stream) && right;
+    right = check_watchdog(model, runner, stream) && right;
   }
   std::printf(right ? "ALL RIGHT\n" : "SOMETHING IS WRONG\n");
   return right;
@@ -326,10 +354,23 @@ std::vector<uint32_t> numbers(const char* text) {
 void time_all(const DeviceFacts& device, cudaStream_t stream, std::span<char*> args) {
   const std::vector<uint32_t> positions = numbers(args[0]);
   const uint32_t longest = *std::max_element(positions.begin(), positions.end());
-  const BenchModel model = taken(BenchModel::create(kLlama1b, longest + 256, device, stream));
+  BenchSpec spec = kLlama1b;
+  if (const char* keep = std::getenv("GODWIT_BENCH_KEEP_MB"); keep != nullptr) {
+    spec.keep_bytes = std::strtoull(keep, nullptr, 10) * 1'000'000;
+  }
+  const BenchModel model = taken(BenchModel::create(spec, longest + 256, device, stream));
   const auto n_ctas = static_cast<uint32_t>(device.n_multiprocessors);
   const double gbs = read_gbs(stream, n_ctas);
   std::printf("read bandwidth %.0f GB/s\n", gbs);
+  {
+    // What a launch costs by itself: a token that ends with its first phase.
+    TokenRunner runner = taken(model.runner({}, stream));
+    runner.args().n_phases = 1;
+    const double us = median(time_us(stream, 9, [&] {
+      for (int i = 0; i < 16; ++i) stop_on(runner.run({.id = 1234, .position = 2048}, stream));
+    }));
+    std::printf("a launch of one phase: %.1f us\n", us / 16);
+  }
   for (size_t v = 1; v < args.size(); ++v) {
     const std::vector<uint32_t> t = numbers(args[v]);
     const Tuning tuning{.window = t[0],

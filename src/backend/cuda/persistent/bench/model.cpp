@@ -25,7 +25,7 @@ Result<BenchModel> BenchModel::create(const BenchSpec& spec, uint64_t capacity,
   Result<Schedule> schedule = make_schedule(
       *m.program_, {.n_ctas = static_cast<uint32_t>(device.n_multiprocessors),
                     .shared_bytes = static_cast<uint32_t>(device.max_shared_bytes) - 2048,
-                    .keep_bytes = 43'000'000});
+                    .keep_bytes = spec.keep_bytes});
   if (!schedule) return fail(std::move(schedule).error());
   m.schedule_ = std::make_unique<Schedule>(std::move(*schedule));
   uint64_t total = 0;

@@ -24,6 +24,7 @@ struct BenchSpec {
   program::RopePairs pairs = program::RopePairs::kAdjacent;
   bool biases = false;
   bool head_norms = false;
+  uint64_t keep_bytes = 43'000'000;  // of weights, in the L2
 };
 
 [[nodiscard]] program::Program bench_program(const BenchSpec& spec);
