@@ -3,6 +3,7 @@
 // the card shows in the same run. One binary, no other libraries: for a machine that has only a
 // driver.
 //   godwit_megakernel_bench check [number of models]
+//   godwit_megakernel_bench small                    (for compute-sanitizer)
 //   godwit_megakernel_bench time <positions>
 //   <window,near,near_slots,half,last,pause[,evict_first[,keep]]>...
 #include <algorithm>
@@ -273,6 +274,24 @@ std::vector<BenchSpec> check_specs() {
   };
 }
 
+// Two layers, a few tokens: small enough for compute-sanitizer.
+bool run_small(const DeviceFacts& device, cudaStream_t stream) {
+  BenchSpec spec = check_specs()[1];
+  spec.n_layers = 2;
+  spec.n_vocab = 2048;
+  const BenchModel model = taken(BenchModel::create(spec, 256, device, stream));
+  TokenRunner runner = taken(model.runner({}, stream));
+  // An instrumented kernel is slower by orders of magnitude.
+  runner.args().patience_ns = 60'000'000'000;
+  for (const uint32_t position : {0u, 1u, 100u}) {
+    stop_on(runner.run({.id = 5, .position = position}, stream));
+    stop_on(cudaStreamSynchronize(stream));
+    stop_on(runner.check());
+  }
+  std::printf("small model: ran\n");
+  return true;
+}
+
 bool check_all(const DeviceFacts& device, cudaStream_t stream, size_t n_models) {
   bool right = true;
   std::vector<BenchSpec> specs = check_specs();
@@ -415,6 +434,9 @@ int run(std::span<char*> args) {
   if (args.size() >= 4 && std::strcmp(args[1], "time") == 0) {
     time_all(device, stream.get(), args.subspan(2));
     return 0;
+  }
+  if (args.size() >= 2 && std::strcmp(args[1], "small") == 0) {
+    return run_small(device, stream.get()) ? 0 : 1;
   }
   const size_t n_models = args.size() > 2 ? std::strtoul(args[2], nullptr, 10) : 100;
   return check_all(device, stream.get(), n_models) ? 0 : 1;
