@@ -100,6 +100,10 @@ class Backend {
   // it; nothing where that is not measured.
   [[nodiscard]] virtual std::optional<double> device_us(ContextId) const { return std::nullopt; }
 
+  // Whether ranges of steps are run by what runs whole programs for single rows, so that their
+  // activations and times tell of that.
+  [[nodiscard]] virtual bool runs_parts_alike(ContextId) const { return true; }
+
   // Activations [rows of the last run, width]; of the logits, [rows that wanted them, n_vocab].
   virtual void read(ContextId context, program::BufferId buffer, std::span<float> out) const = 0;
   // Replaces the same, so that one step can be compared on equal inputs.

@@ -67,7 +67,7 @@ class BackendSubject final : public Subject {
     (void)run(token, position, model_.program.main.size());
   }
   bool partial_step(TokenId token, uint64_t position, size_t n_steps) override {
-    return run(token, position, n_steps);
+    return backend_->runs_parts_alike(context_) && run(token, position, n_steps);
   }
   [[nodiscard]] std::optional<double> device_us() const override {
     return backend_->device_us(context_);

@@ -95,12 +95,30 @@ Gate buffer_gate(const Measurements& m) {
   return gate;
 }
 
+Gate depth_gate(const Measurements& m) {
+  Gate gate = at_most("kernel against D, depth by depth", m.depths.empty() ? kInfinity : 0.0,
+                      kDoubleTolerance);
+  for (const DepthError& d : m.depths) {
+    const double error = std::isnan(d.error) || !d.failure.empty() ? kInfinity : d.error;
+    if (error <= gate.found) continue;
+    gate.found = error;
+    // The first that differs says more than the largest.
+    if (!gate.passed) continue;
+    gate.passed = error <= gate.limit;
+    gate.detail =
+        fmt::format("{} layers{}{}", d.n_layers, d.failure.empty() ? "" : ": ", d.failure);
+  }
+  if (m.depths.empty()) gate.passed = false;
+  return gate;
+}
+
 void kernel_gates(const Measurements& m, Verdict& verdict) {
   verdict.gates.push_back(
       at_most("kernel against R", largest_of_seeds(m, &SeedErrors::k_r), verdict.tol));
   verdict.gates.push_back(
       at_most("kernel against D, logits", largest_of_seeds(m, &SeedErrors::k_d), kDoubleTolerance));
-  verdict.gates.push_back(buffer_gate(m));
+  verdict.gates.push_back(depth_gate(m));
+  if (!m.buffers.empty()) verdict.gates.push_back(buffer_gate(m));
   if (m.tests.empty()) {
     verdict.gates.push_back({.name = "named tests", .passed = false, .detail = "none was run"});
   }

@@ -31,6 +31,8 @@ Measurements good_run() {
   for (const MutantRow& row : kMutants) {
     m.mutants.push_back({.name = std::string(row.name), .m_r = {0.4, 0.3}, .caught_by = {}});
   }
+  m.depths = {{.n_layers = 1, .error = 1e-6, .failure = {}},
+              {.n_layers = 2, .error = 2e-6, .failure = {}}};
   m.buffers = {{"blk.0.qkv", "q", 1e-6}, {"output", "logits", 2e-5}};
   m.tests = {{.name = "counting", .passed = true, .worst = 0.2, .detail = {}}};
   return m;
@@ -93,6 +95,25 @@ TEST(Gates, NameFirstStepThatDiffers) {
   EXPECT_NE(failed_gate(judge(m)).detail.find("first: blk.0.attend"), std::string::npos);
 }
 
+TEST(Gates, NameFirstDepthThatDiffers) {
+  Measurements m = good_run();
+  m.depths = {{.n_layers = 1, .error = 1e-6, .failure = {}},
+              {.n_layers = 2, .error = 2e-3, .failure = {}},
+              {.n_layers = 4, .error = 0.5, .failure = {}}};
+  expect_fails(m, "kernel against D, depth by depth");
+  EXPECT_EQ(failed_gate(judge(m)).detail, "2 layers");
+  m.depths = {{.n_layers = 1, .error = 0.0, .failure = "refused"}};
+  expect_fails(m, "kernel against D, depth by depth");
+  m.depths = {{.n_layers = 1, .error = std::nan(""), .failure = {}}};
+  expect_fails(m, "kernel against D, depth by depth");
+}
+
+TEST(Gates, LetKernelOfWholeTokensHaveNoBuffers) {
+  Measurements m = good_run();
+  m.buffers.clear();
+  EXPECT_TRUE(judge(m).passed());
+}
+
 TEST(Gates, FailOnReferenceThatIsNotItself) {
   Measurements m = good_run();
   m.seeds[1].r_r = 0.01;
@@ -125,8 +146,8 @@ TEST(Gates, FailOnWhatWasNotRun) {
   m.seeds[0].k_r.pop_back();
   expect_fails(m, "every seed and step was run");
   m = good_run();
-  m.buffers.clear();
-  expect_fails(m, "kernel against D, step by step");
+  m.depths.clear();
+  expect_fails(m, "kernel against D, depth by depth");
   m = good_run();
   m.tests.clear();
   expect_fails(m, "named tests");
@@ -143,6 +164,7 @@ TEST(Gates, JudgeReferencesAloneWithoutKernel) {
   m.subject.clear();
   m.tests.clear();
   m.buffers.clear();
+  m.depths.clear();
   for (SeedErrors& seed : m.seeds) seed.k_r = seed.k_d = {};
   EXPECT_TRUE(judge(m).passed());
 }

@@ -6,6 +6,7 @@
 #include "grader/kernel_tests.h"
 #include "grader/mutant.h"
 #include "grader/relative_error.h"
+#include "grader/shape_check.h"
 
 namespace godwit::grader {
 namespace {
@@ -211,6 +212,24 @@ Status run_seed(const GradeSettings& settings, SeedRun& run, Measurements& m, Mu
   return {};
 }
 
+// Powers of two below the model's own depth, which the seeds cover.
+std::vector<DepthError> depth_errors(const GradeSettings& settings) {
+  std::vector<DepthError> errors;
+  for (uint32_t depth = 1; depth < settings.plan.shape.n_layers; depth *= 2) {
+    GradedShape shape = settings.plan.shape;
+    shape.n_layers = depth;
+    const Result<ShapeOutcome> outcome = check_shape({.shape = shape,
+                                                      .place = settings.place,
+                                                      .n_positions = settings.plan.n_positions,
+                                                      .n_steps = 1},
+                                                     *settings.kernel);
+    errors.push_back({.n_layers = depth,
+                      .error = outcome ? outcome->error : 0.0,
+                      .failure = outcome ? outcome->failure : outcome.error().message});
+  }
+  return errors;
+}
+
 }  // namespace
 
 uint64_t capacity_of(const PlanSettings& plan) {
@@ -245,6 +264,7 @@ Result<Measurements> measure(const GradeSettings& settings, const GradeProgress&
     Result<std::vector<TestOutcome>> tests = closed_form_tests(settings, *settings.kernel);
     if (!tests) return fail(std::move(tests).error());
     m.tests.insert(m.tests.end(), tests->begin(), tests->end());
+    m.depths = depth_errors(settings);
   }
   return m;
 }

@@ -33,6 +33,14 @@ struct BufferError {
   double error = 0;
 };
 
+// The first layers of the model alone, for kernels that know whole tokens only: which depth is the
+// first to differ.
+struct DepthError {
+  uint32_t n_layers = 0;
+  double error = 0;  // logits against D
+  std::string failure;
+};
+
 struct Measurements {
   std::string model;
   std::string subject;  // what it says of itself; empty without a kernel
@@ -40,7 +48,8 @@ struct Measurements {
   uint64_t n_steps = 0;
   std::vector<SeedErrors> seeds;
   std::vector<MutantErrors> mutants;
-  std::vector<BufferError> buffers;
+  std::vector<BufferError> buffers;  // empty for a kernel that knows whole tokens only
+  std::vector<DepthError> depths;
   std::vector<TestOutcome> tests;  // of the kernel
 };
 

@@ -117,6 +117,8 @@ std::string report_json(const Measurements& m, const Verdict& verdict) {
   for (const BufferError& b : m.buffers) {
     buffers.push_back({b.step, b.buffer, number_or_null(b.error)});
   }
+  json depths = json::array();
+  for (const DepthError& d : m.depths) depths.push_back({d.n_layers, number_or_null(d.error)});
   const json out = {{"passed", verdict.passed()},
                     {"model", m.model},
                     {"kernel", m.subject},
@@ -130,6 +132,7 @@ std::string report_json(const Measurements& m, const Verdict& verdict) {
                     {"margins", margins_json(m)},
                     {"gates", gates_json(verdict)},
                     {"seeds", seeds_json(m)},
+                    {"depth_errors", depths},
                     {"buffer_errors", buffers}};
   return out.dump(1, ' ', false, json::error_handler_t::replace);
 }

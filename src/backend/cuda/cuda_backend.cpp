@@ -146,6 +146,10 @@ class CudaBackend final : public backend::Backend {
     return 1e3 * static_cast<double>(ms);
   }
 
+  bool runs_parts_alike(ContextId id) const override {
+    return !find(id).runs_persistent || persistent_->runs({.begin = 0, .end = 1});
+  }
+
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
     const BufferView& view = find(id).buffers[buffer.value];
     require(
