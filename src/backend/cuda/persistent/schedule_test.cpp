@@ -149,6 +149,17 @@ TEST(Schedule, IsProvenForEachShapeOfModelAndPosition) {
   }
 }
 
+TEST(Schedule, IsProvenForOtherCards) {
+  for (const uint32_t n_ctas : {144u, 114u, 78u, 66u}) {
+    Geometry geometry = kH200;
+    geometry.n_ctas = n_ctas;
+    const program::Program program = bench_program(llama_1b());
+    const Result<Schedule> schedule = make_schedule(program, geometry);
+    ASSERT_TRUE(schedule) << n_ctas << ": " << schedule.error().message;
+    EXPECT_EQ(refusal(*schedule, 5000), "") << n_ctas;
+  }
+}
+
 TEST(Schedule, FitsTheSharedMemoryItWasGiven) {
   for (const BenchSpec& spec : specs()) {
     const Schedule schedule = schedule_of(spec);
