@@ -39,6 +39,7 @@ void ExpertVisit::open_groups() {
 
 void ExpertVisit::advance() {
   batch_.clear();
+  waiting_ = false;
   if (!status_) return;
   while (!groups_.empty() && groups_.front().lease.is_drained()) groups_.pop_front();
   open_groups();
@@ -46,17 +47,32 @@ void ExpertVisit::advance() {
     last_ = true;
     return;
   }
-  if (!take_ready(groups_.front())) return;
-  last_ = groups_.size() == 1 && n_opened_ == chosen_.size() && groups_.front().lease.is_drained();
+  if (groups_.front().lease.n_ready() > 0) {
+    take_ready(groups_.front());
+    return;
+  }
+  last_ = false;
+  waiting_ = true;
+  epoch_ = arrived_.load(std::memory_order_relaxed);
 }
 
-// What can be had without waiting, or after a wait the first that comes; false after an error.
-bool ExpertVisit::take_ready(Group& group) {
+void ExpertVisit::wait(size_t thread) {
+  if (thread != 0) {
+    arrived_.wait(epoch_, std::memory_order_acquire);
+    return;
+  }
+  take_ready(groups_.front());
+  arrived_.store(epoch_ + 1, std::memory_order_release);
+  arrived_.notify_all();
+}
+
+// What can be had without waiting, or after a wait the first that comes.
+void ExpertVisit::take_ready(Group& group) {
   do {
     const auto ready = group.lease.next();
     if (!ready) {
       fail_with(ready.error());
-      return false;
+      return;
     }
     if (!*ready) break;
     const experts::Resident& resident = **ready;
@@ -64,7 +80,7 @@ bool ExpertVisit::take_ready(Group& group) {
                       .slot = resident.slot.bytes == 0 ? nullptr : memory_ + resident.slot.offset,
                       .mapped = resident.mapped});
   } while (group.lease.n_ready() > 0);
-  return true;
+  last_ = groups_.size() == 1 && n_opened_ == chosen_.size() && group.lease.is_drained();
 }
 
 void ExpertVisit::fail_with(const Error& error) {

@@ -4,6 +4,7 @@
 // than the experts chosen, it goes in groups, the next being read while one is computed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -31,8 +32,14 @@ class ExpertVisit {
   // By thread 0. Ends the visit before. `then`: a layer that will be asked for the same experts
   // next, or the same layer for none.
   void begin(uint32_t layer, std::span<const uint32_t> experts, uint32_t then);
-  // By thread 0: the next batch; what the one before held may be evicted from here on.
+  // By thread 0: the next batch, without waiting for a read; what the one before held may be
+  // evicted from here on.
   void advance();
+  // By all threads, after the barrier that follows advance(), where is_waiting(): until the first
+  // read has ended, whose expert is then in the batch. Nobody spins meanwhile: readers and their
+  // packing may need the processors.
+  [[nodiscard]] bool is_waiting() const { return waiting_; }
+  void wait(size_t thread);
   // By thread 0: gives everything back.
   void end();
 
@@ -48,7 +55,7 @@ class ExpertVisit {
     experts::Lease lease;
   };
   void open_groups();
-  [[nodiscard]] bool take_ready(Group& group);
+  void take_ready(Group& group);
   void fail_with(const Error& error);
 
   experts::ExpertStore& store_;
@@ -61,6 +68,9 @@ class ExpertVisit {
   std::deque<Group> groups_;
   std::vector<VisitedExpert> batch_;
   bool last_ = true;
+  bool waiting_ = false;
+  uint32_t epoch_ = 0;                 // of arrived_ when advance() found nothing
+  std::atomic<uint32_t> arrived_ = 0;  // ends of wait()
   Status status_;
 };
 

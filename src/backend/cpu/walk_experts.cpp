@@ -170,6 +170,7 @@ void Walker::visit_experts(const program::ExpertMatrix& matrix, const ExpertRows
   while (true) {
     if (thread_ == 0) residents.advance();
     call_.pool.barrier();
+    if (residents.is_waiting()) residents.wait(thread_);
     for (const VisitedExpert& expert : residents.batch()) visit(expert);
     if (residents.is_last()) break;
     call_.pool.barrier();
