@@ -217,6 +217,10 @@ class Settings(GodwitTest):
     def test_backend(self):
         self.refuse(1, self.run_with("--backend", "cuda9"), "cuda9", "cpu", "reference")
 
+    def test_a_card_that_is_not_there(self):
+        self.refuse(1, self.run_with("--backend", "cuda"), "cuda: ",
+                    env={"CUDA_VISIBLE_DEVICES": ""})
+
     def test_kv_type(self):
         for flags in (("-ctk", "q3"), ("-ctv", "q4_0"), ("--kv", "nonsense"), ("-ctk", "")):
             with self.subTest(flags=flags):
