@@ -51,7 +51,7 @@ SynthOptions small_model(const std::string& arch) {
   options.shape.arch = arch;
   options.shape.n_layers = 4;
   options.shape.experts = {.count = 16, .used = 4, .ffn = 256};
-  if (arch == "qwen3next") {
+  if (arch == "qwen3next" || arch == "qwen35moe") {
     options.shape.experts.shared_ffn = 256;
     options.shape.rope_dim = 32;
     options.shape.recurrence = {.key_heads = 2, .value_heads = 4, .head_dim = 32};
@@ -333,8 +333,13 @@ TEST(ExpertMemory, StaysWithinTheBudget) {
   EXPECT_GE(full, 100u);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ExpertCacheTest, ::testing::Values("qwen3next", "qwen3moe"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(, ExpertCacheTest,
+                         ::testing::Values("qwen3next", "qwen3moe", "qwen35moe", "gpt-oss"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace godwit::apps
