@@ -104,6 +104,10 @@ class Backend {
   // activations and times tell of that.
   [[nodiscard]] virtual bool runs_parts_alike(ContextId) const { return true; }
 
+  // Whether a row gives the same bits by itself and in a group that is no whole chunk of a prompt.
+  // Where it does not, drafts that are verified in groups could change a text.
+  [[nodiscard]] virtual bool runs_groups_alike(ContextId) const { return true; }
+
   // Activations [rows of the last run, width]; of the logits, [rows that wanted them, n_vocab].
   virtual void read(ContextId context, program::BufferId buffer, std::span<float> out) const = 0;
   // Replaces the same, so that one step can be compared on equal inputs.

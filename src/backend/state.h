@@ -5,9 +5,9 @@
 //
 // One position: for each of Program::kvs in order, K [n_kv_heads, head_dim] of k_type, then V
 // likewise of v_type, little-endian, no padding.
-// The fixed part: for each of Program::states in order, its raw rows, then its matrices, then what a
-// backend keeps beside them (cpu: what the rows of an unfinished chunk changed), as numbers of the
-// backend's own width.
+// The fixed part: for each of Program::states in order, its raw rows, then its matrices, then what
+// a backend keeps beside them (cpu: what the rows of an unfinished chunk changed), as numbers of
+// the backend's own width.
 #pragma once
 
 #include <cstddef>

@@ -131,6 +131,8 @@ backend::StateShape Session::state_shape() const {
   return engine_->backend().state_shape(context_);
 }
 
+bool Session::runs_groups_alike() const { return engine_->backend().runs_groups_alike(context_); }
+
 void Session::export_state(backend::PositionRange range, backend::StateTarget to) const {
   engine_->backend().export_state(context_, range, to);
 }

@@ -85,6 +85,8 @@ class Session {
   void restore(std::span<const TokenId> tokens, backend::StateSource state);
 
   [[nodiscard]] backend::StateShape state_shape() const;
+  // Whether drafts can be verified here without changing what is sampled (backend.h).
+  [[nodiscard]] bool runs_groups_alike() const;
   void export_state(backend::PositionRange range, backend::StateTarget to) const;
 
   // Logits after the last token, [n_vocab]; valid until the next call that computes.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/log.h"
 #include "program/traffic.h"
 
 namespace godwit::engine {
@@ -41,6 +42,12 @@ Speculation::Speculation(Session& session, SpeculationSettings settings)
   if (session.state_shape().fixed_bytes > 0) {
     settings_.max_draft =
         std::min(settings_.max_draft, session.engine().settings().max_tentative_rows);
+  }
+  if (settings_.max_draft > 0 && !session.runs_groups_alike()) {
+    log::warn(
+        "no drafts: this backend gives a token other bits by itself than in a group, so that they "
+        "could change the text (GODWIT_CUDA_EXECUTOR=stepwise does not)");
+    settings_.max_draft = 0;
   }
   if (settings_.max_draft > 0 && settings_.drafter == Drafter::kLookup && !settings_.source) {
     const auto lookup = std::make_shared<DraftLookup>(session.engine().plan().n_context);

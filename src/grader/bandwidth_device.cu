@@ -72,7 +72,8 @@ __global__ void read_all(const char* data, uint64_t bytes, Way way, uint32_t* si
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
             "r"(shared_address(slots + uint64_t{s} * way.slot_bytes)),
-        "l"(data + (first + k * step) * way.slot_bytes), "r"(way.slot_bytes), "r"(shared_address(&full[s]))
+        "l"(data + (first + k * step) * way.slot_bytes), "r"(way.slot_bytes),
+        "r"(shared_address(&full[s]))
         : "memory");
   };
   if (threadIdx.x == 0) {

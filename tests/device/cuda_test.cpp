@@ -254,6 +254,7 @@ TEST(CudaRuns, GiveTheSameBitsForEveryGroupingAndEveryWayOfLaunching) {
                {std::vector<size_t>{1}, {2, 3, 5, 7, 4, 1}, {30}}) {
             const ContextId context = make_context(*backend, kv, n, 31);
             const auto logits = logits_of(*backend, context, program, {0, n}, calls, 0);
+            EXPECT_TRUE(backend->runs_groups_alike(context));
             if (first.empty()) first = logits;
             EXPECT_TRUE(same_bits(logits, first)) << "calls of " << calls.front();
             backend->release_context(context);

@@ -150,6 +150,9 @@ class CudaBackend final : public backend::Backend {
     return !find(id).runs_persistent || persistent_->runs({.begin = 0, .end = 1});
   }
 
+  // Single rows are the persistent kernel's, groups the stepwise executor's.
+  bool runs_groups_alike(ContextId id) const override { return !find(id).runs_persistent; }
+
   void read(ContextId id, BufferId buffer, std::span<float> out) const override {
     const BufferView& view = find(id).buffers[buffer.value];
     require(
