@@ -3,6 +3,8 @@
 // over its own.
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "backend/registry.h"
 #include "gguf/file.h"
 #include "model/registry.h"
@@ -18,6 +20,10 @@ struct Case {
   std::string backend;
   size_t rows_per_call;
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.model << " on " << c.backend << ", " << c.rows_per_call << " rows";
+}
 
 class MtpHeadTest : public ::testing::TestWithParam<Case> {
  protected:
