@@ -71,7 +71,7 @@ class HybridState : public ::testing::TestWithParam<std::tuple<std::string, std:
                         .position = {static_cast<int32_t>(i)},
                         .wants_logits = true});
       }
-      backend_->run(context, rows, {0, model_.program.main.size()});
+      EXPECT_TRUE(backend_->run(context, rows, {0, model_.program.main.size()}));
       const std::span<const float> logits = backend_->logits(context);
       all.insert(all.end(), logits.begin(), logits.end());
     }
