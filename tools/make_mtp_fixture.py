@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/transformers_moe/qwen3next_mtp: a tiny random Qwen3-Next with the head that
-predicts one token further, the logits transformers computes for the model (.logits), and those of
-the head (.mtp_logits).
+"""Makes qwen3next_mtp and qwen35_mtp in tests/fixtures/transformers_moe: tiny random models with
+the head that predicts one token further, the logits transformers computes for the model (.logits),
+and those of the head (.mtp_logits).
 
 usage: make_mtp_fixture.py [OUTPUT_DIRECTORY]
 
@@ -21,13 +21,16 @@ import torch
 import make_moe_fixture as moe
 from tiny_models import N_VOCAB, TOKENS, finish_file, fixture_directory, write_logits
 
-SEED = 7
 N_TOKENS = 70
 N_LAYERS = 4
-DIM = moe.QWEN3NEXT["hidden_size"]
-TRUNK = dict(moe.QWEN3NEXT, num_hidden_layers=N_LAYERS,
-             layer_types=[moe.RECURRENT] * 3 + [moe.FULL])
-TAIL = dict(TRUNK, num_hidden_layers=1, layer_types=[moe.FULL])
+DIM = moe.HYBRID["hidden_size"]
+# name -> (seed, architecture, transformers' class, configuration)
+MODELS = {
+    "qwen3next_mtp": (7, "qwen3next", "Qwen3Next", moe.QWEN3NEXT),
+    "qwen35_mtp": (11, "qwen35", "Qwen3_5", moe.qwen35(
+        [2, 1, 1], intermediate_size=48, tie_word_embeddings=True, linear_num_key_heads=2,
+        linear_num_value_heads=4)),
+}
 
 
 def halved(*shape, gain):
@@ -74,15 +77,15 @@ class TailWriter:
             self.writer.add_tensor(f"blk.{N_LAYERS}.nextn.shared_head_norm.weight", values)
 
 
-def write_model(path, head):
+def write_model(path, architecture, family, head):
     config = head.trunk.config
-    writer = gguf.GGUFWriter(path, "qwen3next")
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(path.stem)
     config.num_hidden_layers, config.layer_types = N_LAYERS + 1, config.layer_types + [moe.FULL]
-    moe.write_metadata(writer, "qwen3next", config, "split")
-    writer.add_uint32("qwen3next.nextn_predict_layers", 1)
-    moe.write_tensors(writer, "qwen3next", "Qwen3Next", head.trunk, "split")
-    moe.write_tensors(TailWriter(writer), "qwen3next", "Qwen3Next", head.tail, "split")
+    moe.write_metadata(writer, architecture, config, "split")
+    writer.add_uint32(f"{architecture}.nextn_predict_layers", 1)
+    moe.write_tensors(writer, architecture, family, head.trunk, "split")
+    moe.write_tensors(TailWriter(writer), architecture, family, head.tail, "split")
     nextn = f"blk.{N_LAYERS}.nextn."
     writer.add_tensor(nextn + "eh_proj.weight", head.eh_proj.numpy().astype(np.float16))
     writer.add_tensor(nextn + "enorm.weight", head.enorm.numpy())
@@ -90,30 +93,37 @@ def write_model(path, head):
     finish_file(writer)
 
 
-def main(arguments):
-    directory = fixture_directory(arguments, "transformers_moe")
-    torch.manual_seed(SEED)
-    trunk = moe.make_model("Qwen3Next", TRUNK, N_TOKENS)
-    tail = moe.make_model("Qwen3Next", TAIL, N_TOKENS)
+def make(path, seed, architecture, family, configuration):
+    torch.manual_seed(seed)
+    layers = dict(num_hidden_layers=N_LAYERS, layer_types=[moe.RECURRENT] * 3 + [moe.FULL])
+    trunk = moe.make_model(family, configuration | layers, N_TOKENS)
+    layers = dict(num_hidden_layers=1, layer_types=[moe.FULL])
+    tail = moe.make_model(family, configuration | layers, N_TOKENS)
     head = Head(trunk, tail)
     tokens = torch.randint(0, len(TOKENS), (N_TOKENS,))
     logits, gap = moe.logits_and_router_gap(trunk, tokens)
     noise = moe.step_noise(trunk, tokens, logits)
-    tail_gaps = []
-    hook = next(m for n, m in tail.named_modules() if n.endswith("mlp.gate"))
-    handle = hook.register_forward_hook(lambda module, _, output: tail_gaps.append(
+    gaps = [gap]
+    handles = [module.register_forward_hook(lambda module, _, output: gaps.append(
         np.diff(-output[0].sort(descending=True).values.numpy())[:, module.top_k - 1].min()))
+        for name, module in tail.named_modules() if name.endswith("mlp.gate")]
     row_tokens, further = head_logits(head, tokens)
-    handle.remove()
-    print(f"qwen3next_mtp: smallest gaps of routers {gap:.1e} and {min(tail_gaps):.1e}, steps differ "
-          f"by {noise:.1e}, head's logits {further.min():.2f} .. {further.max():.2f}")
-    if min(gap, *tail_gaps) < moe.MIN_ROUTER_GAP or noise > moe.MAX_NOISE:
+    for handle in handles:
+        handle.remove()
+    print(f"{path.stem}: smallest gap of routers {min(gaps):.1e}, steps differ by {noise:.1e}, "
+          f"head's logits {further.min():.2f} .. {further.max():.2f}")
+    if min(gaps) < moe.MIN_ROUTER_GAP or noise > moe.MAX_NOISE:
         raise SystemExit("too near a tie, or too noisy; take another seed")
     assert further.shape == (N_TOKENS, N_VOCAB)
-    path = directory / "qwen3next_mtp.gguf"
     write_logits(path.with_suffix(".logits"), tokens, logits)
     write_logits(path.with_suffix(".mtp_logits"), row_tokens, further)
-    write_model(path, head)
+    write_model(path, architecture, family, head)
+
+
+def main(arguments):
+    directory = fixture_directory(arguments, "transformers_moe")
+    for name, model in MODELS.items():
+        make(directory / f"{name}.gguf", *model)
 
 
 if __name__ == "__main__":

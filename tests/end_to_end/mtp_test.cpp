@@ -17,6 +17,7 @@ using program::Row;
 using program::StepList;
 
 struct Case {
+  std::string model;
   std::string backend;
   size_t rows_per_call;
 };
@@ -28,8 +29,9 @@ void PrintTo(const Case& c, std::ostream* out) {
 class MtpHeadTest : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    expected_ = testing::read_expected("qwen3next_mtp.mtp_logits");
-    Result<gguf::File> file = gguf::File::open(testing::transformers_fixture("qwen3next_mtp.gguf"));
+    expected_ = testing::read_expected(GetParam().model + ".mtp_logits");
+    Result<gguf::File> file =
+        gguf::File::open(testing::transformers_fixture(GetParam().model + ".gguf"));
     ASSERT_TRUE(file) << file.error().message;
     file_.emplace(std::move(*file));
     Result<model::Model> model = model::build_model(*file_, {.with_mtp = true});
@@ -115,13 +117,22 @@ TEST(MtpHead, IsLeftOutUnlessAskedFor) {
   EXPECT_EQ(model->program.kvs.size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(, MtpHeadTest,
-                         ::testing::Values(Case{"reference", 1}, Case{"reference", 16},
-                                           Case{"cpu", 1}, Case{"cpu", 7}, Case{"cpu", 64}),
-                         [](const auto& test) {
-                           return test.param.backend + "_rows" +
-                                  std::to_string(test.param.rows_per_call);
-                         });
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const char* model : {"qwen3next_mtp", "qwen35_mtp"}) {
+    for (const char* backend : {"reference", "cpu"}) {
+      for (const size_t rows : {size_t{1}, size_t{7}, size_t{64}}) {
+        cases.push_back({model, backend, rows});
+      }
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(, MtpHeadTest, ::testing::ValuesIn(all_cases()), [](const auto& test) {
+  return test.param.model + "_" + test.param.backend + "_rows" +
+         std::to_string(test.param.rows_per_call);
+});
 
 }  // namespace
 }  // namespace godwit
