@@ -23,7 +23,7 @@ struct Case {
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.backend << ", " << c.rows_per_call << " rows";
+  *out << c.model << " on " << c.backend << ", " << c.rows_per_call << " rows";
 }
 
 class MtpHeadTest : public ::testing::TestWithParam<Case> {
