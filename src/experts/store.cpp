@@ -296,6 +296,7 @@ void ExpertStore::Impl::adopt(Lease& lease, Lease::Entry entry) {
     }
     content.unused_prefetch = false;
   }
+  entry.joined = content.state == State::kReading;
   ++(ready ? counts.hits : counts.misses);
   (ready ? lease.ready_ : lease.waiting_).push_back(entry);
   lease.pinned_[entry.index] = entry.slot;
@@ -481,20 +482,31 @@ Result<std::optional<Resident>> Lease::next() {
   return Resident{.index = entry.index, .slot = store_->table.range(entry.slot), .mapped = {}};
 }
 
+bool Lease::read_again(std::unique_lock<std::mutex>& lock, Entry& entry) {
+  store_->table.unpin(entry.slot);
+  entry.slot = store_->pin_or_take(lock, {layer_, entry.expert});
+  pinned_[entry.index] = entry.slot;
+  if (entry.slot == kNoSlot) return false;
+  entry.joined = store_->contents[entry.slot].state == State::kReading;
+  return true;
+}
+
 Status Lease::wait() {
   std::unique_lock lock(store_->mutex);
   const auto state = [this](const Entry& entry) { return store_->contents[entry.slot].state; };
   const auto is_done = [&](const Entry& entry) {
     return state(entry) == State::kReady || state(entry) == State::kFailed;
   };
-  if (std::ranges::none_of(waiting_, is_done)) {
-    const Clock::time_point start = Clock::now();
-    store_->finished.wait(lock, [&] { return std::ranges::any_of(waiting_, is_done); });
-    store_->layers[layer_].stall_us += us_since(start);
-  }
-  const auto failed = std::ranges::find(waiting_, State::kFailed, state);
-  if (failed != waiting_.end()) {
+  while (true) {
+    if (std::ranges::none_of(waiting_, is_done)) {
+      const Clock::time_point start = Clock::now();
+      store_->finished.wait(lock, [&] { return std::ranges::any_of(waiting_, is_done); });
+      store_->layers[layer_].stall_us += us_since(start);
+    }
+    const auto failed = std::ranges::find(waiting_, State::kFailed, state);
+    if (failed == waiting_.end()) break;
     const std::string error = store_->contents[failed->slot].error;
+    if (failed->joined && read_again(lock, *failed)) continue;
     waiting_.erase(failed);
     return fail("{}", error);
   }

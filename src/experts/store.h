@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -109,7 +110,8 @@ class Lease {
   ~Lease();  // release()
 
   // The next expert that is resident, waiting if none is; nullopt when all have been delivered.
-  // Errors: an expert could not be read or packed; the others can still be had.
+  // Errors: an expert could not be read or packed; the others can still be had. A read that another
+  // request or a hint began is made once more before its failure is this one's.
   [[nodiscard]] Result<std::optional<Resident>> next();
   // How many next() gives without waiting, at least.
   [[nodiscard]] size_t n_ready() const { return ready_.size(); }
@@ -125,10 +127,13 @@ class Lease {
     size_t index = 0;  // in the ids
     uint32_t expert = 0;
     SlotIndex slot = kNoSlot;  // kNoSlot for kMapped
+    bool joined = false;       // its read had begun before the lease asked for it
   };
   Lease(ExpertStore::Impl* store, uint32_t layer) : store_(store), layer_(layer) {}
   // Until something that is being read has ended; moves what is ready to ready_.
   [[nodiscard]] Status wait();
+  // Asks anew for an expert whose read was another's and failed; false where there is no slot.
+  [[nodiscard]] bool read_again(std::unique_lock<std::mutex>& lock, Entry& entry);
 
   ExpertStore::Impl* store_;
   uint32_t layer_;

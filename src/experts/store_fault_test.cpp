@@ -80,6 +80,36 @@ TEST(ExpertStoreFaults, TheOthersOfTheRequestCanStillBeHad) {
   EXPECT_FALSE((*lease->next()).has_value());
 }
 
+// A hint's read, or one of a request that has ended meanwhile, may fail for reasons that are gone.
+TEST(ExpertStoreFaults, AFailureThatAnotherBeganIsReadAgainOnce) {
+  const ExpertModel model({kLarge}, ExpertShards::kOneFile);
+  testing::ReadGate gate;
+  std::atomic<int> n_failing = 0;
+  const auto read = [&, held = gate.reads()](int file, std::span<std::byte> to,
+                                             uint64_t offset) -> int64_t {
+    const int64_t got = held(file, to, offset);
+    return n_failing.fetch_sub(1) > 0 ? -EIO : got;
+  };
+  const TestStore store(model, plan_with(model, 4),
+                        {.n_read_threads = 1, .read_mode = ReadMode::kDirect, .read = read});
+  const std::vector<uint32_t> experts = {7};
+  for (const auto& [failures, passes] : {std::pair{1, true}, {2, false}}) {
+    n_failing = failures;
+    gate.close();
+    store.hint(0, {7});
+    gate.wait_for(1);
+    auto lease = store.store->acquire(0, experts);
+    ASSERT_TRUE(lease.has_value());
+    gate.open();
+    const std::string error = store.drain(*lease, 0, experts);
+    EXPECT_EQ(error.empty(), passes) << error;
+    lease->release();
+    n_failing = 0;
+    EXPECT_EQ(store.use(0, {1, 2, 3, 4}), "");  // and 7 is forgotten
+  }
+  EXPECT_EQ(store.total().failed_reads, 3u);
+}
+
 TEST(ExpertStoreFaults, ShortAndInterruptedReadsAreContinued) {
   const ExpertModel model({kLarge, kSmall}, ExpertShards::kOneFile);
   std::atomic<uint64_t> count = 0;
