@@ -14,83 +14,6 @@ namespace {
 
 constexpr Geometry kH200{.n_ctas = 132, .shared_bytes = 230400, .keep_bytes = 0};
 
-BenchSpec llama_1b() {
-  return {.name = "llama-1b",
-          .n_layers = 16,
-          .dim = 2048,
-          .n_heads = 32,
-          .n_kv_heads = 8,
-          .head_dim = 64,
-          .ffn = 8192,
-          .n_vocab = 128256};
-}
-
-std::vector<BenchSpec> specs() {
-  return {
-      llama_1b(),
-      {.name = "llama-3b",
-       .n_layers = 28,
-       .dim = 3072,
-       .n_heads = 24,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 8192,
-       .n_vocab = 128256},
-      {.name = "llama-8b",
-       .n_layers = 32,
-       .dim = 4096,
-       .n_heads = 32,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 14336,
-       .n_vocab = 128256},
-      {.name = "smollm2-135m",
-       .n_layers = 30,
-       .dim = 576,
-       .n_heads = 9,
-       .n_kv_heads = 3,
-       .head_dim = 64,
-       .ffn = 1536,
-       .n_vocab = 49152,
-       .type = TensorType::kF16},
-      {.name = "qwen2.5-0.5b",
-       .n_layers = 24,
-       .dim = 896,
-       .n_heads = 14,
-       .n_kv_heads = 2,
-       .head_dim = 64,
-       .ffn = 4864,
-       .n_vocab = 151936,
-       .biases = true},
-      {.name = "qwen2.5-1.5b",
-       .n_layers = 28,
-       .dim = 1536,
-       .n_heads = 12,
-       .n_kv_heads = 2,
-       .head_dim = 128,
-       .ffn = 8960,
-       .n_vocab = 151936,
-       .biases = true},
-      {.name = "qwen3-0.6b",
-       .n_layers = 28,
-       .dim = 1024,
-       .n_heads = 16,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 3072,
-       .n_vocab = 151936,
-       .head_norms = true},
-      {.name = "tiny",
-       .n_layers = 2,
-       .dim = 128,
-       .n_heads = 2,
-       .n_kv_heads = 1,
-       .head_dim = 64,
-       .ffn = 256,
-       .n_vocab = 300},
-  };
-}
-
 Schedule schedule_of(const BenchSpec& spec) {
   const program::Program program = bench_program(spec);
   Result<Schedule> schedule = make_schedule(program, kH200);
@@ -141,7 +64,7 @@ TEST(Layout, EveryElementOfAStagedMatrixHasAPlaceOfItsOwn) {
 }
 
 TEST(Schedule, IsProvenForEachShapeOfModelAndPosition) {
-  for (const BenchSpec& spec : specs()) {
+  for (const BenchSpec& spec : bench_specs()) {
     const Schedule schedule = schedule_of(spec);
     for (const uint32_t position : {0u, 1u, 63u, 64u, 65u, 1023u, 1024u, 1025u, 33023u}) {
       EXPECT_EQ(refusal(schedule, position), "") << spec.name << " at " << position;
@@ -153,7 +76,7 @@ TEST(Schedule, IsProvenForOtherCards) {
   for (const uint32_t n_ctas : {144u, 114u, 78u, 66u}) {
     Geometry geometry = kH200;
     geometry.n_ctas = n_ctas;
-    const program::Program program = bench_program(llama_1b());
+    const program::Program program = bench_program(bench_spec("llama-1b"));
     const Result<Schedule> schedule = make_schedule(program, geometry);
     ASSERT_TRUE(schedule) << n_ctas << ": " << schedule.error().message;
     EXPECT_EQ(refusal(*schedule, 5000), "") << n_ctas;
@@ -161,17 +84,17 @@ TEST(Schedule, IsProvenForOtherCards) {
 }
 
 TEST(Schedule, FitsTheSharedMemoryItWasGiven) {
-  for (const BenchSpec& spec : specs()) {
+  for (const BenchSpec& spec : bench_specs()) {
     const Schedule schedule = schedule_of(spec);
     EXPECT_LE(schedule.shared.total, kH200.shared_bytes) << spec.name;
   }
-  EXPECT_EQ(schedule_of(llama_1b()).shared.ring_slots, 12u);
+  EXPECT_EQ(schedule_of(bench_spec("llama-1b")).shared.ring_slots, 12u);
 }
 
 TEST(Schedule, KeepsWeightsInTheL2UpToTheBudget) {
   Geometry geometry = kH200;
   geometry.keep_bytes = 43'000'000;
-  const program::Program program = bench_program(llama_1b());
+  const program::Program program = bench_program(bench_spec("llama-1b"));
   const Result<Schedule> schedule = make_schedule(program, geometry);
   ASSERT_TRUE(schedule);
   uint64_t kept = 0;
@@ -185,7 +108,7 @@ TEST(Schedule, KeepsWeightsInTheL2UpToTheBudget) {
 
 TEST(Schedule, SaysWhatItDoesNotRun) {
   const auto refused = [](const std::function<void(program::Program&)>& change) {
-    program::Program program = bench_program(llama_1b());
+    program::Program program = bench_program(bench_spec("llama-1b"));
     change(program);
     const Result<Schedule> schedule = make_schedule(program, kH200);
     return schedule ? std::string() : schedule.error().message;
@@ -235,7 +158,7 @@ TEST(ScheduleCheck, RefusesEachPlantedMistake) {
       {"a wrong step between tokens", "versions", [&](Schedule& s) { shape(s, 1).extra.step = 1; }},
   };
   for (const Mistake& mistake : mistakes) {
-    Schedule schedule = schedule_of(llama_1b());
+    Schedule schedule = schedule_of(bench_spec("llama-1b"));
     mistake.plant(schedule);
     EXPECT_NE(refusal(schedule, 2048).find(mistake.reason), std::string::npos)
         << mistake.name << ": " << refusal(schedule, 2048);

@@ -209,69 +209,26 @@ bool check_watchdog(const BenchModel& model, TokenRunner& runner, cudaStream_t s
   return !found && same;
 }
 
-const BenchSpec kLlama1b{.name = "llama-1b",
-                         .n_layers = 16,
-                         .dim = 2048,
-                         .n_heads = 32,
-                         .n_kv_heads = 8,
-                         .head_dim = 64,
-                         .ffn = 8192,
-                         .n_vocab = 128256};
+// A shape with so many layers and, of those that are not run whole, a small vocabulary.
+BenchSpec part_of(std::string_view name, uint32_t n_layers, TensorType type, TensorType kv_type) {
+  BenchSpec spec = bench_spec(name);
+  spec.name += ", " + std::to_string(n_layers) + " layers";
+  spec.n_layers = n_layers;
+  if (n_layers == 2) spec.n_vocab = 8192;
+  spec.type = type;
+  spec.kv_type = kv_type;
+  return spec;
+}
 
 std::vector<BenchSpec> check_specs() {
-  return {
-      kLlama1b,
-      {.name = "smollm2-135m f16",
-       .n_layers = 3,
-       .dim = 576,
-       .n_heads = 9,
-       .n_kv_heads = 3,
-       .head_dim = 64,
-       .ffn = 1536,
-       .n_vocab = 49152,
-       .type = TensorType::kF16,
-       .kv_type = TensorType::kF16},
-      {.name = "llama-8b, 2 layers",
-       .n_layers = 2,
-       .dim = 4096,
-       .n_heads = 32,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 14336,
-       .n_vocab = 8192},
-      {.name = "llama-3b, 2 layers",
-       .n_layers = 2,
-       .dim = 3072,
-       .n_heads = 24,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 8192,
-       .n_vocab = 8192,
-       .kv_type = TensorType::kF16},
-      {.name = "qwen2.5-0.5b, 2 layers",
-       .n_layers = 2,
-       .dim = 896,
-       .n_heads = 14,
-       .n_kv_heads = 2,
-       .head_dim = 64,
-       .ffn = 4864,
-       .n_vocab = 8192,
-       .type = TensorType::kF16,
-       .pairs = program::RopePairs::kHalves,
-       .biases = true},
-      {.name = "qwen3-0.6b, 2 layers",
-       .n_layers = 2,
-       .dim = 1024,
-       .n_heads = 16,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 3072,
-       .n_vocab = 8192,
-       .type = TensorType::kF16,
-       .kv_type = TensorType::kF16,
-       .pairs = program::RopePairs::kHalves,
-       .head_norms = true},
-  };
+  constexpr TensorType kF16 = TensorType::kF16;
+  constexpr TensorType kBF16 = TensorType::kBF16;
+  return {bench_spec("llama-1b"),
+          part_of("smollm2-135m", 3, kF16, kF16),
+          part_of("llama-8b", 2, kBF16, kBF16),
+          part_of("llama-3b", 2, kBF16, kF16),
+          part_of("qwen2.5-0.5b", 2, kF16, kBF16),
+          part_of("qwen3-0.6b", 2, kF16, kF16)};
 }
 
 // Two layers, a few tokens: small enough for compute-sanitizer.
@@ -373,7 +330,7 @@ std::vector<uint32_t> numbers(const char* text) {
 void time_all(const DeviceFacts& device, cudaStream_t stream, std::span<char*> args) {
   const std::vector<uint32_t> positions = numbers(args[0]);
   const uint32_t longest = *std::max_element(positions.begin(), positions.end());
-  BenchSpec spec = kLlama1b;
+  BenchSpec spec = bench_spec("llama-1b");
   if (const char* keep = std::getenv("GODWIT_BENCH_KEEP_MB"); keep != nullptr) {
     spec.keep_bytes = std::strtoull(keep, nullptr, 10) * 1'000'000;
   }

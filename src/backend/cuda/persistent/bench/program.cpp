@@ -2,9 +2,94 @@
 
 #include <cmath>
 
+#include "base/check.h"
 #include "program/builder.h"
 
 namespace godwit::cuda::persistent {
+
+std::vector<BenchSpec> bench_specs() {
+  return {
+      {.name = "llama-1b",
+       .n_layers = 16,
+       .dim = 2048,
+       .n_heads = 32,
+       .n_kv_heads = 8,
+       .head_dim = 64,
+       .ffn = 8192,
+       .n_vocab = 128256},
+      {.name = "llama-3b",
+       .n_layers = 28,
+       .dim = 3072,
+       .n_heads = 24,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 8192,
+       .n_vocab = 128256},
+      {.name = "llama-8b",
+       .n_layers = 32,
+       .dim = 4096,
+       .n_heads = 32,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 14336,
+       .n_vocab = 128256},
+      {.name = "smollm2-135m",
+       .n_layers = 30,
+       .dim = 576,
+       .n_heads = 9,
+       .n_kv_heads = 3,
+       .head_dim = 64,
+       .ffn = 1536,
+       .n_vocab = 49152,
+       .type = TensorType::kF16},
+      {.name = "qwen2.5-0.5b",
+       .n_layers = 24,
+       .dim = 896,
+       .n_heads = 14,
+       .n_kv_heads = 2,
+       .head_dim = 64,
+       .ffn = 4864,
+       .n_vocab = 151936,
+       .pairs = program::RopePairs::kHalves,
+       .biases = true},
+      {.name = "qwen2.5-1.5b",
+       .n_layers = 28,
+       .dim = 1536,
+       .n_heads = 12,
+       .n_kv_heads = 2,
+       .head_dim = 128,
+       .ffn = 8960,
+       .n_vocab = 151936,
+       .pairs = program::RopePairs::kHalves,
+       .biases = true},
+      {.name = "qwen3-0.6b",
+       .n_layers = 28,
+       .dim = 1024,
+       .n_heads = 16,
+       .n_kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 3072,
+       .n_vocab = 151936,
+       .pairs = program::RopePairs::kHalves,
+       .head_norms = true},
+      {.name = "tiny",
+       .n_layers = 2,
+       .dim = 128,
+       .n_heads = 2,
+       .n_kv_heads = 1,
+       .head_dim = 64,
+       .ffn = 256,
+       .n_vocab = 300},
+  };
+}
+
+BenchSpec bench_spec(std::string_view name) {
+  for (const BenchSpec& spec : bench_specs()) {
+    if (spec.name == name) return spec;
+  }
+  check(false, "bench_spec: there is no such shape");
+  return {};
+}
 
 program::Program bench_program(const BenchSpec& spec) {
   program::ProgramBuilder b;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/tensor_type.h"
 #include "program/program.h"
@@ -26,6 +28,11 @@ struct BenchSpec {
   bool head_norms = false;
   uint64_t keep_bytes = 43'000'000;  // of weights, in the L2
 };
+
+// The shapes that the kernel was made for, whole, and a tiny one.
+[[nodiscard]] std::vector<BenchSpec> bench_specs();
+// One of them; its name must be known.
+[[nodiscard]] BenchSpec bench_spec(std::string_view name);
 
 [[nodiscard]] program::Program bench_program(const BenchSpec& spec);
 
