@@ -200,6 +200,19 @@ TEST(Traffic, CountsEveryWeightOnceAndOneEmbeddingRowPerToken) {
   EXPECT_EQ(kv_bytes_per_position(p, TensorType::kF16, TensorType::kF16), 128u);
 }
 
+// A floor has no write of a recurrent state: traffic.cpp says why.
+TEST(Traffic, ReadsARecurrentStateOncePerCall) {
+  Recurrent r;
+  r.n_heads = 4;
+  r.n_key_heads = 2;
+  r.head_dim = 8;
+  for (const uint64_t n_rows : {1u, 5u}) {
+    const Traffic t = traffic_of(Operation(r), {.position = 7, .n_rows = n_rows});
+    EXPECT_EQ(t.kv_read_bytes, 4u * 8 * 8 * 4);
+    EXPECT_EQ(t.kv_write_bytes, 0u);
+  }
+}
+
 TEST(Print, HasALinePerStepWithItsWeights) {
   const Program p = one_layer();
   const std::string text = print(p, {.position = 0});

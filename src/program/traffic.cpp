@@ -46,10 +46,12 @@ Traffic traffic(const ExpertDownAdd& s, const TrafficInput& input) {
               expert_bytes(s.down, s.routing, input.n_rows) + optional_bytes(s.shared_down)};
 }
 
-// State is read and written once per row; a call of many rows keeps it in cache.
+// A row reads its state, and a call of many rows keeps it in cache. What rows change need not be
+// written at once, but may be kept beside the state and joined to it with that of later rows (as
+// the cpu backend does, 16 rows at a time): a floor has no write.
 Traffic traffic(const Recurrent& s, const TrafficInput&) {
   const uint64_t bytes = sizeof(float) * uint64_t{s.n_heads} * s.head_dim * s.head_dim;
-  Traffic t{.weight_bytes = 0, .kv_read_bytes = bytes, .kv_write_bytes = bytes};
+  Traffic t{.weight_bytes = 0, .kv_read_bytes = bytes};
   for (const WeightRef& weight : access_of(Operation(s)).weights) {
     t.weight_bytes += weight_bytes(weight);
   }
