@@ -33,6 +33,12 @@ class HybridState : public ::testing::TestWithParam<std::tuple<std::string, std:
     ASSERT_TRUE(backend_->load(model_.program, model_.weights, {}));
   }
 
+  // All of `full`; of the oracle, which is slow and knows no chunks, its first two.
+  std::vector<uint64_t> cases(std::vector<uint64_t> full) const {
+    if (std::get<1>(GetParam()) == "reference") full.resize(2);
+    return full;
+  }
+
   backend::ContextId make_context() {
     const auto context = backend_->make_context({.n_positions = kPositions,
                                                  .k_type = TensorType::kF32,
@@ -148,8 +154,8 @@ TEST_P(HybridState, TentativeRowsComputeWhatOthersDo) {
 TEST_P(HybridState, RowsThatAreTakenBackLeaveNothing) {
   const std::vector<float> expected = run(make_context(), 0, 60, 1);
   const size_t n_vocab = model_.program.n_vocab;
-  for (const uint64_t begin : {1u, 8u, 26u, 27u, 30u, 31u, 32u}) {
-    for (uint64_t right = 0; right < 6; ++right) {
+  for (const uint64_t begin : cases({31, 1, 8, 26, 27, 30, 32})) {
+    for (const uint64_t right : cases({0, 5, 1, 2, 3, 4})) {
       SCOPED_TRACE(::testing::Message() << "from " << begin << ", right " << right);
       const backend::ContextId context = make_context_with(begin);
       // Twice in a row, so that what was kept is taken up by rows that are tentative themselves.
@@ -173,8 +179,8 @@ TEST_P(HybridState, RowsThatAreTakenBackLeaveNothing) {
 TEST_P(HybridState, ManyRowsAreTakenBackToo) {
   const std::vector<float> expected = run(make_context(), 0, 96, 1);
   const size_t n_vocab = model_.program.n_vocab;
-  for (const uint64_t begin : {20u, 30u, 31u}) {
-    for (const uint64_t right : {0u, 1u, 2u, 3u, 12u, 17u, 18u, 29u, 31u}) {
+  for (const uint64_t begin : cases({31, 20, 30})) {
+    for (const uint64_t right : cases({0, 18, 1, 2, 3, 12, 17, 29, 31})) {
       SCOPED_TRACE(::testing::Message() << "from " << begin << ", right " << right);
       const backend::ContextId context = make_context_with(begin);
       try_rows(context, begin, begin + 32, begin + 1 + right);
