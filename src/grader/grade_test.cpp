@@ -46,7 +46,7 @@ class FakeKernel final : public Subject {
     run(token, position, logits, {});
     if (fault_ == Fault::kDrifts) logits[0] += 1e-6f * static_cast<float>(n_steps_++);
     if (fault_ == Fault::kReadsBeyond && position + 1 < capacity_) logits[1] += next_row(position);
-    if (fault_ == Fault::kTouchesCache) {
+    if (fault_ == Fault::kTouchesCache && capacity_ > 3) {
       twin_->write_cache(3, std::vector<uint16_t>(model_.shape.position_numbers(), 0));
     }
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "grader/twin.h"
 #include "grader/twin_loops.h"
 
@@ -88,9 +89,11 @@ class TwinOf final : public Twin {
                                           shape_.head_dim, cache_.data()});
   }
   void read_cache(uint64_t begin, std::span<uint16_t> out) const override {
+    check_rows(begin, out.size());
     memory_.to_host(out, cache_.data() + begin * shape_.position_numbers());
   }
   void write_cache(uint64_t begin, std::span<const uint16_t> in) override {
+    check_rows(begin, in.size());
     memory_.from_host(in, cache_.data() + begin * shape_.position_numbers());
   }
   [[nodiscard]] std::vector<std::byte> tensor_bytes(uint32_t tensor) const override {
@@ -117,6 +120,11 @@ class TwinOf final : public Twin {
   }
 
  private:
+  void check_rows(uint64_t begin, uint64_t n_numbers) const {
+    check(begin * shape_.position_numbers() + n_numbers <= cache_.size(),
+          "Twin: rows beyond the cache");
+  }
+
   static uint64_t n_chunks(uint64_t n_positions) { return chunks_of(n_positions, kPositionChunk); }
 
   // Cosines, then sines, of the position; no turn at all for the mutant.
