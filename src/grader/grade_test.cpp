@@ -190,9 +190,42 @@ TEST(Grade, SaysWhatIsWrongWithReferenceFiles) {
   EXPECT_NE(message().find("reference.json: cannot be read"), std::string::npos);
   std::ofstream(folder.path() / "reference.json") << "{\"seeds\": 3}";
   EXPECT_NE(message().find("expected an object with the list 'seeds'"), std::string::npos);
-  std::ofstream(folder.path() / "reference.json") << "{\"seeds\": [{\"seed\": 11, \"z\": 0}]}";
+  for (const char* text : {"", "[", "[]", "{\"seeds\": {}}", "{\"torch\": 3}",
+                           "{\"seeds\": [{\"seed\": 11, \"z\": NaN}]}",
+                           "{\"seeds\": [{\"seed\": 11, \"z\": 1e999}]}"}) {
+    std::ofstream(folder.path() / "reference.json") << text;
+    EXPECT_NE(message().find("expected an object with the list 'seeds'"), std::string::npos)
+        << text;
+  }
+  for (const char* entry : {"3", "{}", "{\"seed\": 11}", "{\"seed\": -11, \"z\": 0}",
+                            "{\"seed\": 1.5, \"z\": 0}", "{\"seed\": \"11\", \"z\": 0}",
+                            "{\"seed\": 11, \"z\": null}", "{\"seed\": 11, \"z\": -0.5}"}) {
+    std::ofstream(folder.path() / "reference.json") << "{\"seeds\": [" << entry << "]}";
+    EXPECT_NE(message().find("expected 'seed' and 'z'"), std::string::npos) << entry;
+  }
+  std::ofstream(folder.path() / "reference.json") << "{\"seeds\": [{\"seed\": 12, \"z\": 0}]}";
+  EXPECT_EQ(message(), "R was not run for seed 11");
+  std::ofstream(folder.path() / "reference.json")
+      << "{\"torch\": 2, \"device\": null, \"seeds\": [{\"seed\": 11, \"z\": 0}]}";
   std::ofstream(folder.path() / "seed_11.f32") << "short";
   EXPECT_NE(message().find("expected 2048 bytes, found 5"), std::string::npos);
+}
+
+TEST(Grade, FailsReferenceWithNan) {
+  const testing::TemporaryFolder folder;
+  PlanSettings plan = small_plan();
+  plan.seeds = {11};
+  write_reference(plan, folder.path());
+  std::fstream file(folder.path() / "seed_11.f32", std::ios::binary | std::ios::in | std::ios::out);
+  const float nan = std::nanf("");
+  file.seekp(400);
+  file.write(reinterpret_cast<const char*>(&nan), sizeof(nan));
+  file.close();
+  const Result<Measurements> m =
+      measure({.plan = plan, .reference = folder.path(), .place = TwinPlace::kHost},
+              [](std::string_view) {});
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_TRUE(failed(judge(*m), "E, R against T"));
 }
 
 }  // namespace

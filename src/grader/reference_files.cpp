@@ -48,6 +48,12 @@ json seed_json(const PlanSettings& settings, uint64_t seed) {
   return {{"seed", seed}, {"tokens", tokens}, {"tensors", tensors}, {"cache", cache_json(model)}};
 }
 
+// Empty where there is none, or something else.
+std::string text_of(const json& data, const char* key) {
+  const auto found = data.find(key);
+  return found != data.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 }  // namespace
 
 std::string plan_text(const PlanSettings& settings) {
@@ -88,13 +94,13 @@ Result<ReferenceRun> read_reference_run(const std::filesystem::path& folder) {
   if (!data.is_object() || !data.contains("seeds") || !data["seeds"].is_array()) {
     return fail("{}: expected an object with the list 'seeds'", path.string());
   }
-  ReferenceRun run{
-      .torch = data.value("torch", ""), .device = data.value("device", ""), .seeds = {}};
+  ReferenceRun run{.torch = text_of(data, "torch"), .device = text_of(data, "device"), .seeds = {}};
   for (const json& entry : data["seeds"]) {
+    // A negative Z would pass for a small one.
     if (!entry.is_object() || !entry.contains("seed") || !entry["seed"].is_number_unsigned() ||
-        !entry.contains("z") || !entry["z"].is_number()) {
-      return fail("{}: expected 'seed' and 'z' in each entry of 'seeds', found {}", path.string(),
-                  entry.dump());
+        !entry.contains("z") || !entry["z"].is_number() || entry["z"].get<double>() < 0) {
+      return fail("{}: expected 'seed' and 'z', from 0 on, in each entry of 'seeds', found {:.80}",
+                  path.string(), entry.dump());
     }
     run.seeds.push_back({.seed = entry["seed"], .z = entry["z"]});
   }
