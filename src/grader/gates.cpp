@@ -69,6 +69,10 @@ Gate mutant_gate(const Measurements& m, std::string_view name, double tol) {
   const auto found = std::ranges::find(m.mutants, name, &MutantErrors::name);
   if (found == m.mutants.end()) return gate;
   gate.found = margin_of(*found);
+  if (found->m_r.size() != m.seeds.size()) {
+    gate.detail = fmt::format("run on {} of {} seeds", found->m_r.size(), m.seeds.size());
+    return gate;
+  }
   const bool outside = gate.found > tol;
   gate.passed = outside || !found->caught_by.empty();
   gate.detail = outside                     ? fmt::format("{:.1f} x tol", gate.found / tol)
@@ -119,8 +123,10 @@ void kernel_gates(const Measurements& m, Verdict& verdict) {
       at_most("kernel against D, logits", largest_of_seeds(m, &SeedErrors::k_d), kDoubleTolerance));
   verdict.gates.push_back(depth_gate(m));
   if (!m.buffers.empty()) verdict.gates.push_back(buffer_gate(m));
-  if (m.tests.empty()) {
-    verdict.gates.push_back({.name = "named tests", .passed = false, .detail = "none was run"});
+  for (const std::string_view name : kKernelTests) {
+    if (std::ranges::find(m.tests, name, &TestOutcome::name) != m.tests.end()) continue;
+    verdict.gates.push_back(
+        {.name = fmt::format("test {}", name), .passed = false, .detail = "not run"});
   }
   for (const TestOutcome& test : m.tests) {
     verdict.gates.push_back({.name = "test " + test.name,
@@ -136,9 +142,9 @@ void kernel_gates(const Measurements& m, Verdict& verdict) {
 bool Verdict::passed() const { return std::ranges::all_of(gates, &Gate::passed); }
 
 double margin_of(const MutantErrors& mutant) {
-  if (mutant.m_r.empty()) return 0.0;
-  const double smallest = *std::ranges::min_element(mutant.m_r);
-  return std::isnan(smallest) ? 0.0 : smallest;
+  double smallest = mutant.m_r.empty() ? 0.0 : kInfinity;
+  for (const double v : mutant.m_r) smallest = v >= smallest ? smallest : (std::isnan(v) ? 0.0 : v);
+  return smallest;
 }
 
 Verdict judge(const Measurements& m) {

@@ -34,11 +34,11 @@ struct Verdict {
   [[nodiscard]] bool passed() const;
 };
 
-// What is missing fails: no seeds, no steps, a mutant that was not run. Gates of the kernel are
-// there only if `measurements.subject` is not empty.
+// What is missing fails: no seeds, no steps, a mutant or a test that was not run. Gates of the
+// kernel are there only if `measurements.subject` is not empty.
 [[nodiscard]] Verdict judge(const Measurements& measurements);
 
-// The smallest error of a mutant over the seeds.
+// The smallest error of a mutant over the seeds; 0 for none, and for a NaN among them.
 [[nodiscard]] double margin_of(const MutantErrors& mutant);
 
 }  // namespace godwit::grader

@@ -34,7 +34,9 @@ Measurements good_run() {
   m.depths = {{.n_layers = 1, .error = 1e-6, .failure = {}},
               {.n_layers = 2, .error = 2e-6, .failure = {}}};
   m.buffers = {{"blk.0.qkv", "q", 1e-6}, {"output", "logits", 2e-5}};
-  m.tests = {{.name = "counting", .passed = true, .worst = 0.2, .detail = {}}};
+  for (const std::string_view name : kKernelTests) {
+    m.tests.push_back({.name = std::string(name), .passed = true, .worst = 0.2, .detail = {}});
+  }
   return m;
 }
 
@@ -150,12 +152,21 @@ TEST(Gates, FailOnWhatWasNotRun) {
   expect_fails(m, "kernel against D, depth by depth");
   m = good_run();
   m.tests.clear();
-  expect_fails(m, "named tests");
+  expect_fails(m, "test KV rows");
+  m = good_run();
+  m.tests.pop_back();
+  expect_fails(m, "test needle");
+  m = good_run();
+  m.mutants[2].m_r.pop_back();
+  expect_fails(m, "mutant no_silu is caught");
+  m = good_run();
+  m.mutants[0].m_r = {0.4, std::nan("")};
+  expect_fails(m, "mutant skip_layer is caught");
 }
 
 TEST(Gates, FailOnNamedTest) {
   Measurements m = good_run();
-  m.tests.push_back({.name = "needle", .passed = false, .worst = 3.0, .detail = "at 5"});
+  m.tests.back() = {.name = "needle", .passed = false, .worst = 3.0, .detail = "at 5"};
   expect_fails(m, "test needle");
 }
 

@@ -36,7 +36,8 @@ inline constexpr double kRowTolerance = 4e-3;
 [[nodiscard]] TestOutcome repeat_test(const KernelBench& bench, uint64_t n_launches);
 // Logits against D where the row is the last of `lengths` positions.
 [[nodiscard]] TestOutcome lengths_test(const KernelBench& bench, std::span<const uint64_t> lengths);
-// 1, around multiples of 64, of 1/132 and 1/16 of the history, of its end and of the capacity.
+// 1, around the powers of two from 64 to 4,096, 1/132, 1/16, a half and all of the history, and the
+// last two of the capacity.
 [[nodiscard]] std::vector<uint64_t> edge_lengths(uint64_t n_positions, uint64_t capacity);
 // Each Program step's buffers against D's; empty where the subject knows whole tokens only.
 [[nodiscard]] std::vector<BufferError> buffer_errors(const KernelBench& bench);

@@ -1,8 +1,10 @@
 // What a run of the grader found, as numbers; gates.h judges it, report.h prints it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grader/closed_form.h"
@@ -40,6 +42,15 @@ struct DepthError {
   double error = 0;  // logits against D
   std::string failure;
 };
+
+// The named tests that a kernel must pass, as they call themselves.
+inline constexpr std::array<std::string_view, 7> kKernelTests = {"KV rows",
+                                                                 "other bytes of the cache",
+                                                                 "NaN beyond the length",
+                                                                 "launches repeat bit for bit",
+                                                                 "lengths at edges",
+                                                                 "counting",
+                                                                 "needle"};
 
 struct Measurements {
   std::string model;
