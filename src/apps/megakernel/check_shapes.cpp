@@ -47,8 +47,11 @@ void add_shapes_options(CLI::App& command, ShapesOptions& options) {
       ->delimiter(',')
       ->capture_default_str();
   command.add_option("--kernel", options.backend, "Backend")->capture_default_str();
-  command.add_option("--layers", options.n_layers, "Layers of each; 0: all")->capture_default_str();
+  command.add_option("--layers", options.n_layers, "Layers of each; 0: all")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   command.add_option("--vocab", options.n_vocab, "Vocabulary; 0: the shape's own")
+      ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   command.add_option("--positions", options.n_positions, "Cached positions")
       ->check(CLI::Range(1, 1 << 20))
