@@ -144,6 +144,15 @@ TEST(ScheduleCheck, RefusesEachPlantedMistake) {
       {"a stage too few", "nobody eats", [&](Schedule& s) { --shape(s, 4).n_stages; }},
       {"too few places for sums", "places", [&](Schedule& s) { shape(s, 4).open_blocks = 1; }},
       {"rotated too far", "rotated", [](Schedule& s) { s.phases[3].phase.rotate = 132; }},
+      {"stages that do not divide the chunks", "not block",
+       [&](Schedule& s) { shape(s, 4).stage_chunks = 3; }},
+      {"more pieces than a merge can take", "65 pieces",
+       [&](Schedule& s) {
+         shape(s, 1).n_kv_heads = 1;
+         shape(s, 1).pieces = kMaxPieces + 1;
+       }},
+      {"a table of nothing", "no such table", [](Schedule& s) { s.phases.clear(); }},
+      {"too little memory for words", "activations end", [](Schedule& s) { s.n_words -= 128; }},
       {"more pieces than CTAs", "pieces", [&](Schedule& s) { shape(s, 1).pieces = 17; }},
       {"a ring of 10", "ring", [](Schedule& s) { s.shared.ring_slots = 10; }},
       {"a tag of the layer before", "awaits tag",
