@@ -1,6 +1,6 @@
 // One context's use of the persistent kernel: its table on the card with the pointers filled in,
-// its words, and the count of tokens. executor.cpp and megakernel_bench.cu are its callers; it owns
-// device memory and knows nothing of Backend.
+// its words, and the count of tokens. executor.cpp and megakernel_bench.cpp are its callers; it
+// owns device memory and knows nothing of Backend.
 #pragma once
 
 #include <functional>

@@ -6,11 +6,13 @@
 //   godwit_megakernel_bench small                    (for compute-sanitizer)
 //   godwit_megakernel_bench time <positions>
 //   <window,near,near_slots,half,last,pause[,evict_first[,keep]]>...
+// GODWIT_BENCH_KEEP_MB=N times with N MB of weights kept in the L2 instead of 43.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 #include "backend/cuda/persistent/bench/kernels.h"
 #include "backend/cuda/persistent/bench/twin.h"
@@ -250,9 +252,9 @@ bool run_small(const DeviceFacts& device, cudaStream_t stream) {
 }
 
 bool check_all(const DeviceFacts& device, cudaStream_t stream, size_t n_models) {
-  bool right = true;
   std::vector<BenchSpec> specs = check_specs();
   specs.resize(std::min(specs.size(), n_models));
+  bool right = !specs.empty();
   for (const BenchSpec& spec : specs) {
     const bool large = spec.n_layers > 3;
     std::printf("%s\n", spec.name.c_str());
@@ -317,22 +319,31 @@ void print_budget(const BenchModel& model, TokenRunner& runner, Token token, dou
   }
 }
 
-std::vector<uint32_t> numbers(const char* text) {
+constexpr uint32_t kMostOfANumber = 1u << 20;
+
+// From least to most numbers with commas between; ends the program where there is something else.
+std::vector<uint32_t> numbers(const std::string& text, size_t least, size_t most) {
   std::vector<uint32_t> out;
-  while (*text != 0) {
+  for (const char* at = text.c_str();;) {
     char* end = nullptr;
-    out.push_back(static_cast<uint32_t>(std::strtoul(text, &end, 10)));
-    text = *end != 0 ? end + 1 : end;
+    const unsigned long n = std::strtoul(at, &end, 10);
+    if (end == at || *at < '0' || *at > '9' || n > kMostOfANumber) break;
+    out.push_back(static_cast<uint32_t>(n));
+    if (*end == 0 && out.size() >= least && out.size() <= most) return out;
+    if (*end != ',') break;
+    at = end + 1;
   }
+  stop_on(fail("expected {} to {} numbers up to {} with commas between, found '{}'", least, most,
+               kMostOfANumber, text));
   return out;
 }
 
 void time_all(const DeviceFacts& device, cudaStream_t stream, std::span<char*> args) {
-  const std::vector<uint32_t> positions = numbers(args[0]);
+  const std::vector<uint32_t> positions = numbers(args[0], 1, 64);
   const uint32_t longest = *std::max_element(positions.begin(), positions.end());
   BenchSpec spec = bench_spec("llama-1b");
   if (const char* keep = std::getenv("GODWIT_BENCH_KEEP_MB"); keep != nullptr) {
-    spec.keep_bytes = std::strtoull(keep, nullptr, 10) * 1'000'000;
+    spec.keep_bytes = uint64_t{numbers(keep, 1, 1)[0]} * 1'000'000;
   }
   const BenchModel model = taken(BenchModel::create(spec, longest + 256, device, stream));
   const auto n_ctas = static_cast<uint32_t>(device.n_multiprocessors);
@@ -342,13 +353,14 @@ void time_all(const DeviceFacts& device, cudaStream_t stream, std::span<char*> a
     // What a launch costs by itself: a token that ends with its first phase.
     TokenRunner runner = taken(model.runner({}, stream));
     runner.args().n_phases = 1;
+    const uint32_t at = std::min(longest, 2048u);
     const double us = median(time_us(stream, 9, [&] {
-      for (int i = 0; i < 16; ++i) stop_on(runner.run({.id = 1234, .position = 2048}, stream));
+      for (int i = 0; i < 16; ++i) stop_on(runner.run({.id = 1234, .position = at}, stream));
     }));
     std::printf("a launch of one phase: %.1f us\n", us / 16);
   }
   for (size_t v = 1; v < args.size(); ++v) {
-    const std::vector<uint32_t> t = numbers(args[v]);
+    const std::vector<uint32_t> t = numbers(args[v], 6, 8);
     const Tuning tuning{.window = t[0],
                         .near_window = t[1],
                         .near_slots = t[2],
@@ -382,20 +394,34 @@ void time_all(const DeviceFacts& device, cudaStream_t stream, std::span<char*> a
   }
 }
 
+// Whether the words are those at the top of this file.
+bool understood(std::string_view what, std::span<char*> args) {
+  if (what == "time") return args.size() >= 4;
+  if (what == "small") return args.size() == 2;
+  return what == "check" && args.size() <= 3;
+}
+
 int run(std::span<char*> args) {
   std::setvbuf(stdout, nullptr, _IONBF, 0);
+  const std::string_view what = args.size() > 1 ? args[1] : "check";
+  if (!understood(what, args)) {
+    std::fprintf(stderr,
+                 "usage: godwit_megakernel_bench check [number of models] | small | time POSITIONS "
+                 "WINDOW,NEAR,NEAR_SLOTS,HALF,LAST,PAUSE[,EVICT_FIRST[,KEEP]]...\n");
+    return 2;
+  }
   const DeviceFacts device = taken(device_facts(0));
   std::printf("%s, %d multiprocessors, %d bytes shared\n", device.name.c_str(),
               device.n_multiprocessors, device.max_shared_bytes);
   const Stream stream = taken(make_stream());
-  if (args.size() >= 4 && std::strcmp(args[1], "time") == 0) {
+  if (what == "time") {
     time_all(device, stream.get(), args.subspan(2));
     return 0;
   }
-  if (args.size() >= 2 && std::strcmp(args[1], "small") == 0) {
+  if (what == "small") {
     return run_small(device, stream.get()) ? 0 : 1;
   }
-  const size_t n_models = args.size() > 2 ? std::strtoul(args[2], nullptr, 10) : 100;
+  const size_t n_models = args.size() > 2 ? numbers(args[2], 1, 1)[0] : check_specs().size();
   return check_all(device, stream.get(), n_models) ? 0 : 1;
 }
 
