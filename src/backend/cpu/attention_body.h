@@ -99,19 +99,18 @@ struct Scores {
   template <size_t kRows>
   [[gnu::always_inline]] static void multiply_columns(const BlockJob& job, size_t row, size_t tile,
                                                       size_t n_tiles) {
-    constexpr size_t kMost = L::columns(kRows);
-    size_t c = 0;
-    if constexpr (kMost >= 8) {
-      for (; c + 8 <= n_tiles; c += 8) multiply<kRows, 8>(job, row, tile + c);
-    }
-    if constexpr (kMost >= 4) {
-      for (; c + 4 <= n_tiles; c += 4) multiply<kRows, 4>(job, row, tile + c);
-    }
-    if constexpr (kMost >= 2) {
-      for (; c + 2 <= n_tiles; c += 2) multiply<kRows, 2>(job, row, tile + c);
-    }
-    for (; c < n_tiles; ++c) multiply<kRows, 1>(job, row, tile + c);
+    for_column_tiles<L::columns(kRows)>(n_tiles * kKvTile, Tiles<kRows>{job, row, tile});
   }
+  template <size_t kRows>
+  struct Tiles {
+    const BlockJob& job;
+    size_t row;
+    size_t first_tile;
+    template <size_t kTiles>
+    [[gnu::always_inline]] void run(size_t column, size_t) const {
+      multiply<kRows, kTiles>(job, row, first_tile + column / kKvTile);
+    }
+  };
 
   static void run(const BlockJob& job) {
     size_t begin = kAttentionBlock;
@@ -178,19 +177,19 @@ struct Accumulation {
   template <size_t kRows>
   static void multiply_rows(const BlockJob& job, size_t row, Range range, size_t d, size_t d_end) {
     if (range.begin >= range.end) return;
-    constexpr size_t kMost = L::columns(kRows);
-    if constexpr (kMost >= 8) {
-      for (; d + 128 <= d_end; d += 128) multiply<kRows, 8>(job, row, range, d, 16);
-    }
-    if constexpr (kMost >= 4) {
-      for (; d + 64 <= d_end; d += 64) multiply<kRows, 4>(job, row, range, d, 16);
-    }
-    if constexpr (kMost >= 2) {
-      for (; d + 32 <= d_end; d += 32) multiply<kRows, 2>(job, row, range, d, 16);
-    }
-    for (; d + 16 <= d_end; d += 16) multiply<kRows, 1>(job, row, range, d, 16);
-    if (d < d_end) multiply<kRows, 1>(job, row, range, d, d_end - d);
+    for_column_tiles<L::columns(kRows)>(d_end - d, Vectors<kRows>{job, row, range, d});
   }
+  template <size_t kRows>
+  struct Vectors {
+    const BlockJob& job;
+    size_t row;
+    Range range;
+    size_t first;
+    template <size_t kVectors>
+    [[gnu::always_inline]] void run(size_t d, size_t last) const {
+      multiply<kRows, kVectors>(job, row, range, first + d, last);
+    }
+  };
 
   // Rows see different positions at the ends of their ranges; what they share is done together.
   // Each still goes through its own in order, so it cannot tell.

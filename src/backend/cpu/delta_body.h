@@ -21,24 +21,6 @@
 namespace godwit::cpu {
 namespace {
 
-// Calls body.template run<kVectors>(column, width of the last vector) for columns [0, n), at most
-// kMost vectors at a time.
-template <size_t kMost, class Body>
-[[gnu::always_inline]] inline void for_column_tiles(size_t n, const Body& body) {
-  size_t j = 0;
-  if constexpr (kMost >= 8) {
-    for (; j + 128 <= n; j += 128) body.template run<8>(j, 16);
-  }
-  if constexpr (kMost >= 4) {
-    for (; j + 64 <= n; j += 64) body.template run<4>(j, 16);
-  }
-  if constexpr (kMost >= 2) {
-    for (; j + 32 <= n; j += 32) body.template run<2>(j, 16);
-  }
-  for (; j + 16 <= n; j += 16) body.template run<1>(j, 16);
-  if (j < n) body.template run<1>(j, n - j);
-}
-
 template <class L>
 struct DeltaBody {
   enum class Start { kZero, kKept };
