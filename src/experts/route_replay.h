@@ -27,6 +27,8 @@ class RouteReplay {
   [[nodiscard]] std::span<const uint32_t> experts(uint64_t token, uint32_t layer) const;
 
  private:
+  [[nodiscard]] Status check_last_token() const;
+
   std::vector<std::span<const uint32_t>> choices_;  // [n_tokens, n_layers]
   uint32_t n_layers_ = 0;
 };

@@ -47,6 +47,10 @@ TEST(RouteReplay, RefusesATraceOfAnotherShape) {
                      {.n_layers = 2, .n_experts = 8, .n_used = 1})
                 .find("no experts in layer 0"),
             std::string::npos);
+  EXPECT_NE(error_of("godwit-route-trace 1 layers=2 experts=8\n0 0 3\n1 0 3\n1 1 2\n",
+                     {.n_layers = 2, .n_experts = 8, .n_used = 1})
+                .find("token 0 of it has no experts in layer 1"),
+            std::string::npos);
   EXPECT_NE(error_of("godwit-route-trace 1 layers=2 experts=8\n",
                      {.n_layers = 2, .n_experts = 8, .n_used = 1})
                 .find("no tokens"),
