@@ -102,7 +102,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       .add_option("--expert-read-threads", options.expert_read_threads,
                   "Threads that read and pack experts; 0: 4 for direct reads, one per core for "
                   "buffered ones")
-      ->check(CLI::Range(0, 64))
+      ->check(CLI::Range(0u, experts::kMaxReadThreads))
       ->capture_default_str();
   command
       .add_option("--backend", options.backend,

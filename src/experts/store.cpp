@@ -20,7 +20,6 @@ namespace godwit::experts {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr uint32_t kMaxReadThreads = 64;
 constexpr uint32_t kPreloadGroup = 64;
 
 uint64_t us_since(Clock::time_point start) {

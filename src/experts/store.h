@@ -46,8 +46,10 @@ struct PackRequest {
 // ends the requests that wait for this expert.
 using PackFunction = std::function<Status(const PackRequest&)>;
 
+inline constexpr uint32_t kMaxReadThreads = 64;
+
 struct StoreOptions {
-  uint32_t n_read_threads = 4;
+  uint32_t n_read_threads = 4;  // taken as 1 to kMaxReadThreads
   ReadMode read_mode = ReadMode::kDirect;
   ReadFunction read;  // empty: pread
 };

@@ -98,9 +98,10 @@ Result<ExpertCache::Need> ExpertCache::need(const Program& program,
     return Need{.slot_bytes = 0,
                 .scratch_bytes = settings.n_threads * kMappedRows * layout.mapped_row_bytes};
   }
+  const uint32_t n_readers =
+      std::clamp(settings.expert_reads.n_read_threads, 1u, experts::kMaxReadThreads);
   return Need{.slot_bytes = plan->bytes,
-              .scratch_bytes =
-                  settings.expert_reads.n_read_threads * widest_file_expert(*settings.experts)};
+              .scratch_bytes = n_readers * widest_file_expert(*settings.experts)};
 }
 
 Result<std::unique_ptr<ExpertCache>> ExpertCache::create(const Program& program,
