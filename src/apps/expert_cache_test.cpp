@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "engine/expert_report.h"
 #include "engine/generate.h"
+#include "engine/planned_backend.h"
 #include "engine/session.h"
 #include "testing/expert_reads.h"
 #include "testing/temporary_folder.h"
@@ -261,6 +262,24 @@ TEST_P(ExpertCacheTest, PlansWithWhatThePolicyKeeps) {
   EngineSettings unasked = settings(kFull);
   unasked.expert_cache.reset();
   EXPECT_EQ(load(unasked)->settings().expert_cache, kFull);
+}
+
+TEST_P(ExpertCacheTest, ShrinksToTheMemoryThereIsWithRoomForReading) {
+  const auto engine = load(settings(kFull));
+  EngineSettings unasked = settings(kFull);
+  unasked.expert_cache.reset();
+  unasked.expert_reads.n_read_threads = 16;
+  const uint64_t all = engine->plan().total();
+  for (uint64_t less = 1; less <= 16; ++less) {
+    const uint64_t plannable = all - (less << 18);
+    const uint64_t available = plannable + (uint64_t{128} << 20);
+    ASSERT_EQ(engine::plannable_bytes(available), plannable);
+    const auto planned = engine::plan_backend(
+        unasked, {.program = engine->program(), .experts = engine->experts()}, available);
+    ASSERT_TRUE(planned) << less << ": " << planned.error().message;
+    EXPECT_EQ(planned->expert_cache.kind, CacheKind::kBudget) << less;
+    EXPECT_LE(planned->plan.total(), plannable) << less;
+  }
 }
 
 TEST_P(ExpertCacheTest, ReplaysATrace) {

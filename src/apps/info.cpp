@@ -12,6 +12,7 @@
 #include "engine/planned_backend.h"
 #include "model/registry.h"
 #include "os/cpu_features.h"
+#include "os/memory.h"
 #include "os/topology.h"
 #include "program/print.h"
 #include "program/traffic.h"
@@ -123,8 +124,8 @@ Result<Facts> gather(const gguf::File& file, const model::Model& model,
   const Result<experts::ExpertSource> experts = engine::find_experts(file, model.program);
   if (!experts) return fail(experts.error());
   facts.expert_file_bytes = engine::expert_file_bytes(*experts);
-  const Result<engine::PlannedBackend> planned =
-      engine::plan_backend(facts.settings, {.program = model.program, .experts = *experts});
+  const Result<engine::PlannedBackend> planned = engine::plan_backend(
+      facts.settings, {.program = model.program, .experts = *experts}, available_memory_bytes());
   if (!planned) return fail(planned.error());
   facts.plan = planned->plan;
   facts.settings.expert_cache = planned->expert_cache;

@@ -10,6 +10,7 @@
 #include "engine/session.h"
 #include "model/registry.h"
 #include "os/cpu_features.h"
+#include "os/memory.h"
 #include "os/topology.h"
 
 namespace godwit::engine {
@@ -81,9 +82,11 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
     engine->route_trace_ = *std::move(trace);
   }
   Result<PlannedBackend> planned =
-      plan_backend(own, {.program = engine->program_,
-                         .experts = *engine->experts_,
-                         .route_trace = engine->route_trace_ ? &*engine->route_trace_ : nullptr});
+      plan_backend(own,
+                   {.program = engine->program_,
+                    .experts = *engine->experts_,
+                    .route_trace = engine->route_trace_ ? &*engine->route_trace_ : nullptr},
+                   available_memory_bytes());
   if (!planned) return fail(std::move(planned).error());
   own.expert_cache = planned->expert_cache;
   engine->plan_ = planned->plan;

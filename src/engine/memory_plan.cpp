@@ -59,7 +59,8 @@ Result<MemoryPlan> plan_memory(const backend::Backend& backend, const program::P
                                const PlanRequest& request) {
   MemoryPlan plan;
   plan.n_context = request.n_context != 0 ? request.n_context : program.trained_context;
-  plan.available_bytes = backend.available_bytes().value_or(available_memory_bytes());
+  plan.available_bytes = backend.available_bytes().value_or(
+      request.available_bytes ? *request.available_bytes : available_memory_bytes());
 
   backend::ContextSettings context = request.context;
   context.n_positions = plan.n_context;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "backend/backend.h"
@@ -23,6 +24,8 @@ struct MemoryPlan {
 struct PlanRequest {
   uint64_t n_context = 0;  // 0: the trained context, shrunk to what fits
   backend::ContextSettings context;
+  // Of memory, unless the backend has its own; 0: unknown; nullopt: measured by plan_memory().
+  std::optional<uint64_t> available_bytes = {};
 };
 
 // Errors: the asked context does not fit (what it takes, what there is, what would fit), or not

@@ -4,7 +4,6 @@
 
 #include "backend/registry.h"
 #include "base/log.h"
-#include "os/memory.h"
 
 namespace godwit::engine {
 namespace {
@@ -44,21 +43,33 @@ backend::ContextSettings context_of(const EngineSettings& settings, uint64_t n_p
 }
 
 // The policy of settings that name none.
-Result<experts::CachePolicy> settle_policy(const EngineSettings& settings,
-                                           const program::Program& program,
-                                           const backend::Backend& with_all) {
+Result<experts::CachePolicy> settle_policy(const EngineSettings& settings, const ModelParts& parts,
+                                           const backend::Backend& with_all,
+                                           uint64_t available_bytes) {
   const uint64_t n_positions = settings.n_context != 0
                                    ? settings.n_context
-                                   : std::min(program.trained_context, kUnaskedPositions);
-  const auto need = with_all.memory_need(program, context_of(settings, n_positions));
+                                   : std::min(parts.program.trained_context, kUnaskedPositions);
+  const backend::ContextSettings context = context_of(settings, n_positions);
+  auto need = with_all.memory_need(parts.program, context);
   if (!need) return fail(need.error());
-  const uint64_t mib = shrunk_expert_mib(*need, available_memory_bytes());
+  const auto budget_of = [](uint64_t mib) {
+    return experts::CachePolicy{.kind = experts::CacheKind::kBudget, .budget_mib = mib};
+  };
+  const uint64_t at_most = shrunk_expert_mib(*need, available_bytes);
+  if (at_most == 0) return experts::CachePolicy{};
+  // Who reads experts needs memory for that, beside the budget.
+  const auto within = make(settings, parts, budget_of(at_most));
+  if (!within) return fail(within.error());
+  const auto need_within = (*within)->memory_need(parts.program, context);
+  if (!need_within) return fail(need_within.error());
+  need->scratch_bytes = need_within->scratch_bytes;
+  const uint64_t mib = shrunk_expert_mib(*need, available_bytes);
   if (mib == 0) return experts::CachePolicy{};
   log::warn(
       fmt::format("experts: {} of {} are kept in memory, the others read as they are needed "
                   "(--expert-cache-mib)",
                   format_bytes(mib << 20), format_bytes(need->expert_bytes)));
-  return experts::CachePolicy{.kind = experts::CacheKind::kBudget, .budget_mib = mib};
+  return budget_of(mib);
 }
 
 }  // namespace
@@ -71,14 +82,15 @@ uint64_t shrunk_expert_mib(const backend::MemoryNeed& need, uint64_t available_b
   return (budget - others) >> 20;
 }
 
-Result<PlannedBackend> plan_backend(const EngineSettings& settings, const ModelParts& parts) {
+Result<PlannedBackend> plan_backend(const EngineSettings& settings, const ModelParts& parts,
+                                    uint64_t available_bytes) {
   PlannedBackend planned;
   planned.expert_cache = settings.expert_cache.value_or(experts::CachePolicy{});
   auto backend = make(settings, parts, planned.expert_cache);
   if (!backend) return fail(std::move(backend).error());
   if (Status s = check_steps(**backend, parts.program); !s) return fail(s.error());
   if (!settings.expert_cache) {
-    const auto policy = settle_policy(settings, parts.program, **backend);
+    const auto policy = settle_policy(settings, parts, **backend, available_bytes);
     if (!policy) return fail(policy.error());
     if (*policy != planned.expert_cache) {
       planned.expert_cache = *policy;
@@ -86,9 +98,10 @@ Result<PlannedBackend> plan_backend(const EngineSettings& settings, const ModelP
       if (!backend) return fail(std::move(backend).error());
     }
   }
-  const auto plan =
-      plan_memory(**backend, parts.program,
-                  {.n_context = settings.n_context, .context = context_of(settings, 0)});
+  const auto plan = plan_memory(**backend, parts.program,
+                                {.n_context = settings.n_context,
+                                 .context = context_of(settings, 0),
+                                 .available_bytes = available_bytes});
   if (!plan) return fail(plan.error());
   planned.plan = *plan;
   planned.backend = *std::move(backend);

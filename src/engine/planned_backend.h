@@ -3,6 +3,7 @@
 // else as many as it does. Called by Engine::load and by `info`.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "backend/backend.h"
@@ -27,9 +28,11 @@ struct ModelParts {
 };
 
 // `settings` have their threads and logit rows settled; everything in `parts` outlives the backend.
-// Errors: an unknown backend, a step it cannot run, what does not fit in memory.
+// `available_bytes`: of memory, 0 when unknown. Errors: an unknown backend, a step it cannot run,
+// what does not fit in memory.
 [[nodiscard]] Result<PlannedBackend> plan_backend(const EngineSettings& settings,
-                                                  const ModelParts& parts);
+                                                  const ModelParts& parts,
+                                                  uint64_t available_bytes);
 
 // What the budget for experts would be with `available_bytes` of memory, once everything else has
 // its share, by a backend's need for all of them: 0 if all fit, or nothing is known.
