@@ -185,6 +185,178 @@ TEST(Validate, RefusesNormsThatDoNotFillTheirBuffer) {
             "program: step 'mtp.pair': buffer 'mtp_pair' holds 128 floats, the step expects 64");
 }
 
+// What a mistake in one operand of a program makes of it.
+template <class Kind>
+struct WrongOperand {
+  void (*plant)(Program&, Kind&);
+  const char* error;
+};
+
+template <class Kind, size_t n>
+void expect_refusals(const Program& good, const WrongOperand<Kind> (&cases)[n]) {
+  EXPECT_EQ(error_of(good), "valid");
+  for (const WrongOperand<Kind>& wrong : cases) {
+    Program p = good;
+    wrong.plant(p, operation<Kind>(p));
+    EXPECT_NE(error_of(p).find(wrong.error), std::string::npos) << error_of(p);
+  }
+}
+
+// Another vector in the table, so that only the step's own check can refuse it.
+WeightRef vector_of(Program& p, uint64_t cols) {
+  p.weights.push_back({"another", TensorType::kF32, 1, cols});
+  return {static_cast<uint32_t>(p.weights.size() - 1), TensorType::kF32, 1, cols};
+}
+
+TEST(Validate, RefusesSinksThatAreNotOnePerHead) {
+  Program good = one_layer();
+  operation<Attend>(good).sinks = vector_of(good, 4);
+  expect_refusals<Attend>(good, {{[](Program& p, Attend& s) { s.sinks = vector_of(p, 2); },
+                                  "'another' is [1, 2], expected [1, 4]"}});
+}
+
+// 8 experts of 24, 2 of them a token's, and a shared one of 40.
+Program with_experts() {
+  ProgramBuilder b;
+  const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
+    return b.weight(name, TensorType::kF32, rows, cols);
+  };
+  const BufferId x = b.buffer("x", kDim);
+  const Routing routing{.buffer = b.buffer("routing", 5), .n_used = 2, .shared = true};
+  const BufferId hidden = b.buffer("hidden", 2 * 24 + 40);
+  const RmsNorm norm{.weight = matrix("norm", 1, kDim), .epsilon = 1e-5f};
+  b.program().n_vocab = kVocab;
+  b.program().logits = b.buffer("logits", kVocab);
+  b.step("embed", Embed{.table = matrix("embedding", kVocab, kDim), .out = x});
+  b.step("route", Route{.in = x,
+                        .norm = norm,
+                        .weight = matrix("router", 8, kDim),
+                        .bias = matrix("router_bias", 1, 8),
+                        .shared = matrix("router_shared", 1, kDim),
+                        .out = routing});
+  b.step("up", ExpertGatedUp{.in = x,
+                             .norm = norm,
+                             .routing = routing,
+                             .gate = {.weight = matrix("gate", 8 * 24, kDim),
+                                      .n_experts = 8,
+                                      .bias = matrix("gate_bias", 1, 8 * 24)},
+                             .up = {.weight = matrix("up", 8 * 24, kDim), .n_experts = 8},
+                             .shared_gate = matrix("shared_gate", 40, kDim),
+                             .shared_up = matrix("shared_up", 40, kDim),
+                             .out = hidden});
+  b.step("down", ExpertDownAdd{.in = hidden,
+                               .routing = routing,
+                               .down = {.weight = matrix("down", 8 * kDim, 24), .n_experts = 8},
+                               .shared_down = matrix("shared_down", kDim, 40),
+                               .target = x});
+  b.step("output", Output{.in = x,
+                          .norm = norm,
+                          .weight = matrix("embedding", kVocab, kDim),
+                          .logits = b.program().logits});
+  return std::move(b).finish();
+}
+
+TEST(Validate, RefusesRoutersThatDoNotFitTheirExperts) {
+  expect_refusals<Route>(
+      with_experts(),
+      {{[](Program& p, Route& s) { s.bias = vector_of(p, 9); }, "is [1, 9], expected [1, 8]"},
+       {[](Program& p, Route& s) { s.shared = vector_of(p, 8); }, "is [1, 8], expected [1, 64]"},
+       {[](Program&, Route& s) { s.shared.reset(); }, "the shared expert lacks a weight"},
+       {[](Program& p, Route& s) { s.norm.weight = vector_of(p, 24); }, "expected [1, 64]"},
+       {[](Program& p, Route& s) {
+          s.out.n_used = 9;
+          p.buffers[s.out.buffer.value].width = s.out.width();
+        },
+        "chooses 9 of 8 experts"}});
+}
+
+TEST(Validate, RefusesExpertsOfOtherShapes) {
+  expect_refusals<ExpertGatedUp>(
+      with_experts(),
+      {{[](Program&, ExpertGatedUp& s) { s.gate.n_experts = 0; }, "there are no experts"},
+       {[](Program& p, ExpertGatedUp& s) { s.up.weight = operation<Route>(p).weight; },
+        "'router' is [8, 64], expected 8 experts of [24, 64]"},
+       {[](Program& p, ExpertGatedUp& s) {
+          s.gate.n_experts = 4;
+          s.up.n_experts = 4;
+          p.buffers[s.out.value].width = 2 * 48 + 40;
+        },
+        "has 4 experts, its router chooses among 8"},
+       {[](Program& p, ExpertGatedUp& s) { s.gate.bias = vector_of(p, 24); },
+        "is [1, 24], expected [1, 192]"},
+       {[](Program&, ExpertGatedUp& s) { s.shared_up.reset(); }, "lacks a matrix"},
+       {[](Program& p, ExpertGatedUp& s) { s.shared_up = operation<Route>(p).weight; },
+        "'router' is [8, 64], expected [40, 64]"}});
+  expect_refusals<ExpertDownAdd>(
+      with_experts(),
+      {{[](Program&, ExpertDownAdd& s) { s.down.n_experts = 0; }, "there are no experts"},
+       {[](Program& p, ExpertDownAdd& s) { s.down.bias = vector_of(p, kDim); },
+        "is [1, 64], expected [1, 512]"},
+       {[](Program& p, ExpertDownAdd& s) { s.shared_down = vector_of(p, 40); },
+        "is [1, 40], expected [64, 40]"}});
+}
+
+// 4 heads of 8 over 2 key heads, 4 taps.
+Program with_recurrence() {
+  ProgramBuilder b;
+  const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
+    return b.weight(name, TensorType::kF32, rows, cols);
+  };
+  constexpr uint32_t kChannels = (2 * 2 + 4) * 8;
+  const BufferId x = b.buffer("x", kDim);
+  const BufferId qkv = b.buffer("qkv", kChannels);
+  const BufferId z = b.buffer("z", 32);
+  const BufferId beta = b.buffer("b", 4);
+  const BufferId alpha = b.buffer("a", 4);
+  const BufferId mixed = b.buffer("mixed", 32);
+  b.program().n_vocab = kVocab;
+  b.program().logits = b.buffer("logits", kVocab);
+  b.step("embed", Embed{.table = matrix("embedding", kVocab, kDim), .out = x});
+  b.step("qkvz",
+         NormProject{.in = x,
+                     .norm = RmsNorm{.weight = matrix("norm", 1, kDim), .epsilon = 1e-5f},
+                     .projections = {{.weight = matrix("wqkv", kChannels, kDim), .out = qkv},
+                                     {.weight = matrix("wz", 32, kDim), .out = z},
+                                     {.weight = matrix("wb", 4, kDim), .out = beta},
+                                     {.weight = matrix("wa", 4, kDim), .out = alpha}}});
+  b.step(
+      "delta",
+      Recurrent{.qkv = qkv,
+                .z = z,
+                .b = beta,
+                .a = alpha,
+                .out = mixed,
+                .state = b.state({.channels = kChannels, .taps = 4, .n_heads = 4, .head_dim = 8}),
+                .layout = Recurrent::Layout::kSplit,
+                .pairing = Recurrent::Pairing::kModulo,
+                .conv = matrix("conv", kChannels, 4),
+                .dt_bias = matrix("dt_bias", 1, 4),
+                .decay = matrix("decay", 1, 4),
+                .norm = {.weight = matrix("head_norm", 1, 8), .epsilon = 1e-6f},
+                .n_heads = 4,
+                .n_key_heads = 2,
+                .head_dim = 8});
+  b.step("add", ProjectAdd{.in = mixed, .weight = matrix("wo", kDim, 32), .target = x});
+  b.step("output", Output{.in = x,
+                          .norm = {.weight = matrix("norm", 1, kDim), .epsilon = 1e-5f},
+                          .weight = matrix("embedding", kVocab, kDim),
+                          .logits = b.program().logits});
+  return std::move(b).finish();
+}
+
+TEST(Validate, RefusesRecurrentLayersThatDoNotFitTheirState) {
+  expect_refusals<Recurrent>(
+      with_recurrence(),
+      {{[](Program&, Recurrent& s) { s.state.value = 1; }, "state 1 does not exist"},
+       {[](Program& p, Recurrent&) { p.states[0].channels = 56; }, "state of 56 channels"},
+       {[](Program& p, Recurrent&) { p.states[0].taps = 3; }, "expected [64, 3] F32"},
+       {[](Program& p, Recurrent&) { p.states[0].head_dim = 4; }, "heads of 4 does not fit"},
+       {[](Program& p, Recurrent& s) { s.decay = vector_of(p, 2); }, "expected [1, 4]"},
+       {[](Program& p, Recurrent& s) { s.dt_bias = vector_of(p, 8); }, "expected [1, 4]"},
+       {[](Program& p, Recurrent& s) { s.norm.weight = vector_of(p, 32); }, "expected [1, 8]"},
+       {[](Program&, Recurrent& s) { s.z.reset(); }, "z belongs in a buffer of its own"}});
+}
+
 // Counted by hand: rows * cols * 34/32 bytes of Q8_0, 4 bytes per norm or bias value.
 TEST(Traffic, CountsEveryWeightOnceAndOneEmbeddingRowPerToken) {
   const Program p = one_layer();

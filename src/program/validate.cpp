@@ -13,7 +13,8 @@ class Validator {
   explicit Validator(const Program& program)
       : program_(program),
         written_(program.buffers.size(), false),
-        attended_(program.kvs.size(), false) {}
+        attended_(program.kvs.size(), false),
+        n_routed_(program.buffers.size(), 0) {}
 
   Status run() {
     if (Status s = run(program_.main); !s) return s;
@@ -30,6 +31,10 @@ class Validator {
   Status run(const std::vector<Step>& steps) {
     for (const Step& step : steps) {
       step_ = &step;
+      // What a step reads and writes is a share of such a matrix.
+      for (const ExpertMatrix* matrix : expert_matrices(step.operation)) {
+        if (matrix != nullptr && matrix->n_experts == 0) return wrong("there are no experts");
+      }
       if (Status s = check_access(access_of(step.operation)); !s) return s;
       Status s = std::visit([this](const auto& operation) { return check_kind(operation); },
                             step.operation);
@@ -224,12 +229,17 @@ class Validator {
     if (s.out.n_used == 0 || s.out.n_used > s.weight.rows) {
       return wrong("chooses {} of {} experts", s.out.n_used, s.weight.rows);
     }
+    n_routed_[s.out.buffer.value] = s.weight.rows;
     return {};
   }
 
-  Status check_experts(const ExpertMatrix& matrix, uint64_t rows, uint64_t cols) {
-    if (matrix.n_experts == 0 || matrix.weight.rows != matrix.n_experts * rows ||
-        matrix.weight.cols != cols) {
+  Status check_experts(const ExpertMatrix& matrix, const Routing& routing, uint64_t rows,
+                       uint64_t cols) {
+    const uint64_t n_routed = n_routed_[routing.buffer.value];
+    if (matrix.n_experts != n_routed) {
+      return wrong("has {} experts, its router chooses among {}", matrix.n_experts, n_routed);
+    }
+    if (matrix.weight.rows != matrix.n_experts * rows || matrix.weight.cols != cols) {
       return wrong("'{}' is [{}, {}], expected {} experts of [{}, {}]",
                    program_.weights[matrix.weight.id].name, matrix.weight.rows, matrix.weight.cols,
                    matrix.n_experts, rows, cols);
@@ -237,11 +247,11 @@ class Validator {
     return check_bias(matrix.bias, matrix.weight.rows);
   }
 
-  // The shared expert has a matrix where it has a weight, of these rows or columns (0: any).
+  // The shared expert has a matrix where it has a weight.
   Status check_shared(const std::optional<WeightRef>& weight, const Routing& routing, uint64_t rows,
                       uint64_t cols) {
     if (weight.has_value() != routing.shared) return wrong("the shared expert lacks a matrix");
-    if (weight && ((rows != 0 && weight->rows != rows) || (cols != 0 && weight->cols != cols))) {
+    if (weight && (weight->rows != rows || weight->cols != cols)) {
       return wrong("the shared expert's '{}' is [{}, {}], expected [{}, {}]",
                    program_.weights[weight->id].name, weight->rows, weight->cols, rows, cols);
     }
@@ -249,21 +259,21 @@ class Validator {
   }
 
   Status check_kind(const ExpertGatedUp& s) {
-    if (s.gate.n_experts == 0) return wrong("there are no experts");
     const uint64_t ffn = s.gate.rows();
     const uint64_t dim = s.gate.weight.cols;
     if (Status c = check_vector(s.norm.weight, dim); !c) return c;
-    if (Status c = check_experts(s.gate, ffn, dim); !c) return c;
-    if (Status c = check_experts(s.up, ffn, dim); !c) return c;
-    if (Status c = check_shared(s.shared_gate, s.routing, 0, dim); !c) return c;
+    if (Status c = check_experts(s.gate, s.routing, ffn, dim); !c) return c;
+    if (Status c = check_experts(s.up, s.routing, ffn, dim); !c) return c;
     const uint64_t shared_ffn = s.shared_gate ? s.shared_gate->rows : 0;
+    if (Status c = check_shared(s.shared_gate, s.routing, shared_ffn, dim); !c) return c;
     return check_shared(s.shared_up, s.routing, shared_ffn, dim);
   }
 
   Status check_kind(const ExpertDownAdd& s) {
-    if (s.down.n_experts == 0) return wrong("there are no experts");
-    if (Status c = check_experts(s.down, s.down.rows(), s.down.weight.cols); !c) return c;
-    return check_shared(s.shared_down, s.routing, s.down.rows(), 0);
+    if (Status c = check_experts(s.down, s.routing, s.down.rows(), s.down.weight.cols); !c)
+      return c;
+    const uint64_t shared_ffn = s.shared_down ? s.shared_down->cols : 0;
+    return check_shared(s.shared_down, s.routing, s.down.rows(), shared_ffn);
   }
 
   Status check_kind(const ProjectAdd& s) {
@@ -292,6 +302,7 @@ class Validator {
   const Step* step_ = nullptr;
   std::vector<bool> written_;
   std::vector<bool> attended_;
+  std::vector<uint64_t> n_routed_;  // [buffers], the experts that a routing in it chooses among
 };
 
 }  // namespace
