@@ -230,4 +230,9 @@ Result<Config> read_config(const gguf::File& file) {
   return config;
 }
 
+Status check_feed_forward(const Config& config) {
+  if (config.ffn == 0) return fail("'{}.feed_forward_length' is missing", config.architecture);
+  return {};
+}
+
 }  // namespace godwit::model

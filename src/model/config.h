@@ -105,4 +105,7 @@ struct Config {
 // Errors: a missing or mistyped key, a value out of its range, dimensions that do not fit together.
 [[nodiscard]] Result<Config> read_config(const gguf::File& file);
 
+// Errors: no width of the gated feed-forward, which a mixture of experts may lack.
+[[nodiscard]] Status check_feed_forward(const Config& config);
+
 }  // namespace godwit::model

@@ -54,10 +54,15 @@ Result<Model> build(const Architecture& architecture, const gguf::File& file,
   config->with_mtp = settings.with_mtp;
   program::ProgramBuilder builder;
   WeightFinder weights(file, builder);
+  program::Program& program = builder.program();
+  program.architecture = std::string(architecture.name);
+  program.n_layers = config->n_layers;
+  program.dim = config->dim;
+  program.n_vocab = weights.rows_of("token_embd.weight");
+  program.trained_context = config->context;
   architecture.build(*config, weights, builder);
   if (!weights.status()) return fail(weights.status().error());
   if (Status s = refuse_foreign_tensors(architecture.name, weights); !s) return fail(s.error());
-  builder.program().architecture = std::string(architecture.name);
   Model model{.program = std::move(builder).finish(), .weights = weights.take_spans()};
   if (Status s = program::validate(model.program); !s) return fail(s.error());
   return model;

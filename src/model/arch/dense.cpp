@@ -218,17 +218,11 @@ class DenseBuilder {
 
 void build_dense(const Config& config, const DenseTraits& traits, WeightFinder& weights,
                  ProgramBuilder& builder) {
-  if (config.ffn == 0) {
-    weights.refuse(fmt::format("'{}.feed_forward_length' is missing", config.architecture));
+  if (Status s = check_feed_forward(config); !s) {
+    weights.refuse(s.error().message);
     return;
   }
-  const uint64_t n_vocab = weights.rows_of("token_embd.weight");
-  program::Program& program = builder.program();
-  program.n_layers = config.n_layers;
-  program.dim = config.dim;
-  program.n_vocab = n_vocab;
-  program.trained_context = config.context;
-
+  const uint64_t n_vocab = builder.program().n_vocab;
   DenseBuilder dense(config, traits, weights, builder);
   dense.embed(n_vocab);
   for (uint32_t i = 0; i < config.n_layers && weights.status(); ++i) dense.layer(i);

@@ -364,7 +364,7 @@ class HybridBuilder {
 Status check_config(const Config& config, const HybridTraits& traits) {
   const Experts& experts = config.experts;
   if (traits.feed_forward == FeedForward::kDense) {
-    if (config.ffn == 0) return fail("'{}.feed_forward_length' is missing", config.architecture);
+    if (Status s = check_feed_forward(config); !s) return s;
   } else if (experts.n_experts == 0 || experts.ffn == 0) {
     return fail("expert_count and expert_feed_forward_length must be more than 0");
   }
@@ -389,12 +389,7 @@ void build_hybrid(const Config& config, const HybridTraits& traits, WeightFinder
     weights.refuse(s.error().message);
     return;
   }
-  const uint64_t n_vocab = weights.rows_of("token_embd.weight");
-  program::Program& program = builder.program();
-  program.n_layers = config.n_layers;
-  program.dim = config.dim;
-  program.n_vocab = n_vocab;
-  program.trained_context = config.context;
+  const uint64_t n_vocab = builder.program().n_vocab;
   HybridBuilder model(config, traits, weights, builder);
   model.embed(n_vocab);
   for (uint32_t i = 0; i < config.n_layers && weights.status(); ++i) model.layer(i);
