@@ -49,11 +49,15 @@ class Reader {
     return get_positive(name, 1.0);
   }
 
-  // One value per layer, as booleans or integers, or nothing where the key holds no array.
+  bool has_array(std::string_view name) const {
+    const gguf::Value* value = file_.find(prefix_ + std::string(name));
+    return value != nullptr && std::holds_alternative<gguf::Array>(value->content);
+  }
+
+  // One value per layer, as booleans or integers, or nothing where the key is absent.
   std::vector<bool> get_layers(std::string_view name, uint32_t n_layers) {
     const std::string key = prefix_ + std::string(name);
-    const gguf::Value* value = file_.find(key);
-    if (value == nullptr || !std::holds_alternative<gguf::Array>(value->content)) return {};
+    if (file_.find(key) == nullptr) return {};
     const std::vector<int64_t> found = take(file_.get_ints(key)).value_or(std::vector<int64_t>{});
     if (found.size() != n_layers) {
       note(Error{fmt::format("'{}' has {} values, expected one per layer ({})", key, found.size(),
@@ -134,10 +138,11 @@ RopeConfig read_rope(Reader& reader, uint32_t head_dim, uint64_t context) {
 SlidingWindow read_window(Reader& reader, uint32_t n_layers) {
   SlidingWindow window;
   window.length = reader.get_uint("attention.sliding_window", 0, 0, UINT32_MAX);
-  window.layers = reader.get_layers("attention.sliding_window_pattern", n_layers);
-  if (window.layers.empty()) {
-    window.period = static_cast<uint32_t>(
-        reader.get_uint("attention.sliding_window_pattern", 0, 0, kMaxLayers));
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  if (reader.has_array(kPattern)) {
+    window.layers = reader.get_layers(kPattern, n_layers);
+  } else {
+    window.period = static_cast<uint32_t>(reader.get_uint(kPattern, 0, 0, kMaxLayers));
   }
   if (const auto base = reader.get_optional_positive("rope.freq_base_swa")) {
     window.rope_base = *base;

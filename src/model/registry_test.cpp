@@ -174,6 +174,69 @@ TEST_F(Registry, RefusesAPatternOfAnotherLength) {
       << error_of(file);
 }
 
+TEST_F(Registry, RefusesRecurrentLayersThatAreNotOneValueEach) {
+  constexpr const char* kKey = "gemma3.attention.recurrent_layers";
+  const std::pair<gguf::KeyValue, const char*> cases[] = {
+      {gguf::make_ints(kKey, {0, 1}), "2 values, expected one per layer (6)"},
+      {gguf::make_ints(kKey, {}), "0 values, expected one per layer (6)"},
+      {gguf::make_ints(kKey, std::vector<int64_t>(100000)), "100000 values"},
+      {gguf::make_strings(kKey, {"yes"}), "recurrent_layers"},
+      {gguf::make_uint(kKey, 1), "recurrent_layers"},
+  };
+  for (const auto& [entry, words] : cases) {
+    SmallFile file = small_gemma3();
+    file.metadata.push_back(entry);
+    EXPECT_NE(error_of(file).find(words), std::string::npos) << error_of(file);
+  }
+}
+
+TEST_F(Registry, RefusesCountsThatDoNotFitTogether) {
+  const auto error_with = [&](const char* name, uint32_t value) {
+    SmallFile file = small_gemma3();
+    file.metadata.push_back(gguf::make_uint(fmt::format("gemma3.{}", name), value));
+    return error_of(file);
+  };
+  for (const uint32_t n : {6u, 7u}) {
+    EXPECT_NE(error_with("nextn_predict_layers", n).find("expected fewer than block_count (6)"),
+              std::string::npos);
+  }
+  EXPECT_NE(error_with("nextn_predict_layers", UINT32_MAX).find("expected 0 to 4096"),
+            std::string::npos);
+  EXPECT_NE(error_with("expert_count", 4).find("_used_count' is 0, expected 1 to expert_count (4)"),
+            std::string::npos);
+  EXPECT_NE(error_with("expert_used_count", 1).find("expected 1 to expert_count (0)"),
+            std::string::npos);
+}
+
+// Of layers that it would have to run, what a hybrid's file does not say.
+TEST_F(Registry, RefusesAHybridWithoutItsCounts) {
+  const auto error_with = [&](const std::vector<std::pair<const char*, uint32_t>>& counts) {
+    SmallFile file = small_gemma3();
+    for (gguf::KeyValue& entry : file.metadata) {
+      if (entry.key.starts_with("gemma3.")) entry.key.replace(0, 6, "qwen3next");
+    }
+    key(file, "general.architecture") = gguf::make_string("general.architecture", "qwen3next");
+    for (const auto& [name, value] : counts) {
+      file.metadata.push_back(gguf::make_uint(fmt::format("qwen3next.{}", name), value));
+    }
+    return error_of(file);
+  };
+  EXPECT_NE(error_with({}).find("expert_count and expert_feed_forward_length"), std::string::npos);
+  std::vector<std::pair<const char*, uint32_t>> counts = {
+      {"expert_count", 4},    {"expert_used_count", 2}, {"expert_feed_forward_length", 8},
+      {"ssm.conv_kernel", 4}, {"ssm.state_size", 8},    {"ssm.time_step_rank", 4},
+      {"ssm.group_count", 2}};
+  EXPECT_NE(error_with(counts).find("is missing"), std::string::npos) << error_with(counts);
+  for (const auto& [index, value] : {std::pair(3, 1u), {4, 0u}, {5, 0u}, {6, 0u}, {6, 3u}}) {
+    auto wrong = counts;
+    wrong[static_cast<size_t>(index)].second = value;
+    EXPECT_NE(error_with(wrong).find("make no DeltaNet layer"), std::string::npos)
+        << error_with(wrong);
+  }
+  counts.emplace_back("full_attention_interval", 0);
+  EXPECT_NE(error_with(counts).find("make no DeltaNet layer"), std::string::npos);
+}
+
 TEST_F(Registry, RefusesACapThatIsNotPositive) {
   SmallFile file = small_gemma3();
   file.metadata.push_back(gguf::make_float("gemma3.final_logit_softcapping", -1.0f));
