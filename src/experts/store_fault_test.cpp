@@ -110,6 +110,35 @@ TEST(ExpertStoreFaults, AFailureThatAnotherBeganIsReadAgainOnce) {
   EXPECT_EQ(store.total().failed_reads, 3u);
 }
 
+TEST(ExpertStoreFaults, AFailureThatAnotherRequestMadeGoodIsGivenItsSlot) {
+  const ExpertModel model({kLarge}, ExpertShards::kOneFile);
+  testing::ReadGate gate;
+  std::atomic<int> n_failing = 1;
+  const auto read = [&, held = gate.reads()](int file, std::span<std::byte> to,
+                                             uint64_t offset) -> int64_t {
+    const int64_t got = held(file, to, offset);
+    return n_failing.fetch_sub(1) > 0 ? -EIO : got;
+  };
+  const TestStore store(model, plan_with(model, 4),
+                        {.n_read_threads = 1, .read_mode = ReadMode::kDirect, .read = read});
+  const std::vector<uint32_t> experts = {7};
+  gate.close();
+  store.hint(0, {7});
+  gate.wait_for(1);
+  auto joined = store.store->acquire(0, experts);
+  ASSERT_TRUE(joined.has_value());
+  gate.open();
+  while (store.total().failed_reads == 0) std::this_thread::yield();
+  auto other = store.store->acquire(0, experts);
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ(store.drain(*other, 0, experts), "");
+  EXPECT_EQ(store.drain(*joined, 0, experts), "");
+  other->release();
+  joined->release();
+  // Neither left a pin behind.
+  EXPECT_EQ(store.use(0, {1, 2, 3, 4}), "");
+}
+
 TEST(ExpertStoreFaults, ShortAndInterruptedReadsAreContinued) {
   const ExpertModel model({kLarge, kSmall}, ExpertShards::kOneFile);
   std::atomic<uint64_t> count = 0;

@@ -1,5 +1,6 @@
 // The memory of one sequence on the CPU: activations, KV, and the work areas of the threads. All
-// of it is allocated when the context is made; running a token allocates nothing.
+// of it is allocated when the context is made; running a token allocates nothing, but for the lists
+// of experts that a cache hands out.
 #pragma once
 
 #include <array>

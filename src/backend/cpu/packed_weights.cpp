@@ -20,8 +20,7 @@ constexpr uint64_t kPackRows = 16 * kTileRows;
 enum class Use : uint8_t { kLookedUp, kVector, kTaps, kMultiplied, kCached };
 
 // How the program uses each weight; multiplied wins (a tied embedding is also looked up), unless
-// somebody else has it. Taps of a
-// convolution are turned to [taps, channels].
+// somebody else has it. Taps of a convolution are turned to [taps, channels].
 std::vector<Use> uses_of(const Program& program, const std::vector<bool>& cached) {
   std::vector<Use> uses(program.weights.size(), Use::kLookedUp);
   program::for_each_step(program, [&](const program::Step& step) {
