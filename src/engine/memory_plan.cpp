@@ -14,10 +14,6 @@ namespace {
 // Room for code, tokenizer tables and the allocator, which no backend counts.
 constexpr uint64_t kOverheadBytes = uint64_t{128} << 20;
 
-uint64_t total(const backend::MemoryNeed& need) {
-  return need.weight_bytes + need.kv_bytes + need.state_bytes + need.scratch_bytes;
-}
-
 // The largest context whose total fits; KV grows linearly with it.
 uint64_t fitting_context(const backend::MemoryNeed& need, uint64_t n_context, uint64_t budget) {
   const uint64_t fixed = need.weight_bytes + need.state_bytes + need.scratch_bytes;
@@ -26,8 +22,9 @@ uint64_t fitting_context(const backend::MemoryNeed& need, uint64_t n_context, ui
 }
 
 // What a smaller share of the experts would do, where that is much.
-std::string expert_advice(const backend::MemoryNeed& need, uint64_t budget) {
-  const uint64_t others = total(need) - need.expert_bytes;
+std::string expert_advice(const MemoryPlan& plan, uint64_t budget) {
+  const backend::MemoryNeed& need = plan.need;
+  const uint64_t others = plan.total() - need.expert_bytes;
   if (need.expert_bytes == 0 || others + (uint64_t{1} << 20) > budget) return "";
   return fmt::format(" ({} of them experts; --expert-cache-mib {} would fit)",
                      format_bytes(need.expert_bytes), (budget - others) >> 20);
@@ -70,13 +67,13 @@ Result<MemoryPlan> plan_memory(const backend::Backend& backend, const program::P
   if (plan.available_bytes == 0) return plan;
 
   const uint64_t budget = plannable_bytes(plan.available_bytes);
-  if (total(plan.need) <= budget) return plan;
+  if (plan.total() <= budget) return plan;
 
   uint64_t fits = fitting_context(plan.need, plan.n_context, budget);
   fits -= fits % 256;
   if (fits == 0) {
     return fail("the model does not fit in memory: weights take {}{}, {} are available",
-                format_bytes(plan.need.weight_bytes), expert_advice(plan.need, budget),
+                format_bytes(plan.need.weight_bytes), expert_advice(plan, budget),
                 format_bytes(plan.available_bytes));
   }
   if (request.n_context != 0) {

@@ -12,7 +12,13 @@ namespace {
 class NeedyBackend final : public backend::Backend {
  public:
   NeedyBackend(uint64_t weight_bytes, uint64_t bytes_per_position)
-      : weight_bytes_(weight_bytes), bytes_per_position_(bytes_per_position) {}
+      : NeedyBackend(weight_bytes, bytes_per_position, 0, 0) {}
+  NeedyBackend(uint64_t weight_bytes, uint64_t bytes_per_position, uint64_t state_bytes,
+               uint64_t scratch_bytes)
+      : weight_bytes_(weight_bytes),
+        bytes_per_position_(bytes_per_position),
+        state_bytes_(state_bytes),
+        scratch_bytes_(scratch_bytes) {}
 
   std::string_view name() const override { return "needy"; }
   Status supports(const program::Step&) const override { return {}; }
@@ -20,7 +26,8 @@ class NeedyBackend final : public backend::Backend {
                                           const backend::ContextSettings& settings) const override {
     return backend::MemoryNeed{.weight_bytes = weight_bytes_,
                                .kv_bytes = bytes_per_position_ * settings.n_positions,
-                               .scratch_bytes = 0};
+                               .state_bytes = state_bytes_,
+                               .scratch_bytes = scratch_bytes_};
   }
   Status load(const program::Program&, std::span<const std::span<const std::byte>>,
               const backend::Progress&) override {
@@ -45,6 +52,8 @@ class NeedyBackend final : public backend::Backend {
  private:
   uint64_t weight_bytes_;
   uint64_t bytes_per_position_;
+  uint64_t state_bytes_;
+  uint64_t scratch_bytes_;
 };
 
 constexpr uint64_t kContext = 4096;
@@ -86,6 +95,18 @@ TEST(MemoryPlan, RefusesWeightsThatDoNotFit) {
   const auto refused = plan_memory(backend, trained_for(kContext), {});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("the model does not fit in memory"), std::string::npos);
+}
+
+TEST(MemoryPlan, CountsStatesAndScratchToo) {
+  const PlanRequest request{.n_context = 0, .context = {}, .available_bytes = uint64_t{1128} << 20};
+  for (const uint64_t state_mib : {uint64_t{0}, uint64_t{300}, uint64_t{600}}) {
+    const uint64_t scratch_mib = 600 - state_mib;
+    const NeedyBackend backend(300 << 20, 64 << 10, state_mib << 20, scratch_mib << 20);
+    const auto plan = plan_memory(backend, trained_for(kContext), request);
+    ASSERT_TRUE(plan) << plan.error().message;
+    // 100 MiB are left, at 64 KiB for a position.
+    EXPECT_EQ(plan->n_context, 1536u) << state_mib;
+  }
 }
 
 TEST(MemoryPlan, FormatsBytesForPeople) {
