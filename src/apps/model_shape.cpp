@@ -4,12 +4,41 @@
 #include <array>
 
 #include "apps/synth_arch.h"
+#include "base/check.h"
+#include "program/dense_shape.h"
 
 namespace godwit::apps {
 namespace {
 
 // 256 bytes, one merged token, three special tokens.
 constexpr uint32_t kMinVocab = 260;
+
+// What a file says beyond the sizes.
+struct FileFacts {
+  std::string arch = "llama";
+  uint32_t context = 131072;
+  float rope_scaling_factor = 8.0f;
+};
+
+// One of program/dense_shape.h.
+ModelShape dense(std::string_view name, const FileFacts& facts) {
+  const program::DenseShape* s = program::find_dense_shape(name);
+  godwit::check(s != nullptr, "model_shape: no such dense shape");
+  return {.name = std::string(name),
+          .arch = facts.arch,
+          .dim = static_cast<uint32_t>(s->dim),
+          .n_layers = s->n_layers,
+          .n_heads = s->n_heads,
+          .n_kv_heads = s->n_kv_heads,
+          .head_dim = s->head_dim,
+          .ffn = static_cast<uint32_t>(s->ffn),
+          .vocab = static_cast<uint32_t>(s->n_vocab),
+          .context = facts.context,
+          .rope_theta = static_cast<float>(s->rope_base),
+          .rms_epsilon = s->epsilon,
+          .output = s->tied ? OutputMatrix::kTied : OutputMatrix::kOwn,
+          .rope_scaling_factor = facts.rope_scaling_factor};
+}
 
 const std::array<ModelShape, 8>& shapes() {
   static const std::array<ModelShape, 8> shapes{{
@@ -23,65 +52,11 @@ const std::array<ModelShape, 8>& shapes() {
        .vocab = 512,
        .context = 4096,
        .output = OutputMatrix::kTied},
-      {.name = "smollm2-135m",
-       .dim = 576,
-       .n_layers = 30,
-       .n_heads = 9,
-       .n_kv_heads = 3,
-       .head_dim = 64,
-       .ffn = 1536,
-       .vocab = 49152,
-       .context = 8192,
-       .rope_theta = 100000.0f,
-       .output = OutputMatrix::kTied},
-      {.name = "llama-1b",
-       .dim = 2048,
-       .n_layers = 16,
-       .n_heads = 32,
-       .n_kv_heads = 8,
-       .head_dim = 64,
-       .ffn = 8192,
-       .vocab = 128256,
-       .context = 131072,
-       .rope_theta = 500000.0f,
-       .output = OutputMatrix::kTied,
-       .rope_scaling_factor = 32.0f},
-      {.name = "llama-3b",
-       .dim = 3072,
-       .n_layers = 28,
-       .n_heads = 24,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 8192,
-       .vocab = 128256,
-       .context = 131072,
-       .rope_theta = 500000.0f,
-       .output = OutputMatrix::kTied,
-       .rope_scaling_factor = 32.0f},
-      {.name = "llama-8b",
-       .dim = 4096,
-       .n_layers = 32,
-       .n_heads = 32,
-       .n_kv_heads = 8,
-       .head_dim = 128,
-       .ffn = 14336,
-       .vocab = 128256,
-       .context = 131072,
-       .rope_theta = 500000.0f,
-       .rope_scaling_factor = 8.0f},
-      {.name = "qwen2.5-1.5b",
-       .arch = "qwen2",
-       .dim = 1536,
-       .n_layers = 28,
-       .n_heads = 12,
-       .n_kv_heads = 2,
-       .head_dim = 128,
-       .ffn = 8960,
-       .vocab = 151936,
-       .context = 32768,
-       .rope_theta = 1000000.0f,
-       .rms_epsilon = 1e-6f,
-       .output = OutputMatrix::kTied},
+      dense("smollm2-135m", {.context = 8192}),
+      dense("llama-1b", {.rope_scaling_factor = 32.0f}),
+      dense("llama-3b", {.rope_scaling_factor = 32.0f}),
+      dense("llama-8b", {}),
+      dense("qwen2.5-1.5b", {.arch = "qwen2", .context = 32768}),
       {.name = "qwen3-30b-a3b",
        .arch = "qwen3moe",
        .dim = 2048,

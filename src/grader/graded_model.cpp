@@ -3,85 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "program/builder.h"
+#include "program/dense_program.h"
 
 namespace godwit::grader {
 namespace {
 
 using program::RopePairs;
 
-constexpr std::array kShapes = {
-    GradedShape{.name = "llama-1b",
-                .n_layers = 16,
-                .dim = 2048,
-                .n_heads = 32,
-                .n_kv_heads = 8,
-                .head_dim = 64,
-                .ffn = 8192,
-                .n_vocab = 128256},
-    GradedShape{.name = "smollm2-135m",
-                .n_layers = 30,
-                .dim = 576,
-                .n_heads = 9,
-                .n_kv_heads = 3,
-                .head_dim = 64,
-                .ffn = 1536,
-                .n_vocab = 49152,
-                .rope_base = 100000.0},
-    GradedShape{.name = "llama-3b",
-                .n_layers = 28,
-                .dim = 3072,
-                .n_heads = 24,
-                .n_kv_heads = 8,
-                .head_dim = 128,
-                .ffn = 8192,
-                .n_vocab = 128256},
-    GradedShape{.name = "llama-8b",
-                .n_layers = 32,
-                .dim = 4096,
-                .n_heads = 32,
-                .n_kv_heads = 8,
-                .head_dim = 128,
-                .ffn = 14336,
-                .n_vocab = 128256,
-                .tied = false},
-    GradedShape{.name = "qwen2.5-1.5b",
-                .n_layers = 28,
-                .dim = 1536,
-                .n_heads = 12,
-                .n_kv_heads = 2,
-                .head_dim = 128,
-                .ffn = 8960,
-                .n_vocab = 151936,
-                .rope_base = 1000000.0,
-                .epsilon = 1e-6f,
-                .pairs = RopePairs::kHalves,
-                .qkv_biases = true},
-    GradedShape{.name = "qwen3-1.7b",
-                .n_layers = 28,
-                .dim = 2048,
-                .n_heads = 16,
-                .n_kv_heads = 8,
-                .head_dim = 128,
-                .ffn = 6144,
-                .n_vocab = 151936,
-                .rope_base = 1000000.0,
-                .epsilon = 1e-6f,
-                .pairs = RopePairs::kHalves,
-                .head_norms = true},
-    // For tests on a CPU.
-    GradedShape{.name = "tiny",
-                .n_layers = 16,
-                .dim = 256,
-                .n_heads = 4,
-                .n_kv_heads = 2,
-                .head_dim = 64,
-                .ffn = 1024,
-                .n_vocab = 1024},
-};
+// For tests on a CPU.
+constexpr GradedShape kTiny{.name = "tiny",
+                            .n_layers = 16,
+                            .dim = 256,
+                            .n_heads = 4,
+                            .n_kv_heads = 2,
+                            .head_dim = 64,
+                            .ffn = 1024,
+                            .n_vocab = 1024};
 
 // Standard deviations at a layer's seams, for inputs of root mean square 1. Chosen so that E and
 // the margins of the dropped features come out as docs/GRADER.md says. Only the ratio of embedding
@@ -167,110 +107,43 @@ void add_random_layer(ModelMaker& maker, uint32_t index, double attention_gain) 
   maker.model().layers.push_back(t);
 }
 
-program::Rope rope_of(const GradedShape& shape) {
-  program::Rope rope{.n_rot = shape.head_dim, .frequencies = {}, .magnitude = 1.0};
-  for (uint32_t i = 0; i < shape.head_dim / 2; ++i) {
-    rope.frequencies.push_back(std::pow(shape.rope_base, -2.0 * i / shape.head_dim));
+// In the order of the tensors, so that weight ids are tensor indices.
+program::Program program_of(const GradedModel& model) {
+  program::ProgramBuilder builder;
+  std::vector<program::WeightRef> refs;
+  for (const GradedTensor& t : model.tensors) {
+    refs.push_back(builder.weight(t.name, t.type, t.rows, t.cols));
   }
-  return rope;
+  const auto optional = [&](uint32_t tensor) -> std::optional<program::WeightRef> {
+    if (tensor == LayerTensors::kAbsent) return std::nullopt;
+    return refs[tensor];
+  };
+  program::DenseWeights weights{.embedding = refs[model.embedding],
+                                .output_norm = refs[model.output_norm],
+                                .output = refs[model.output],
+                                .layers = {}};
+  for (const LayerTensors& t : model.layers) {
+    weights.layers.push_back({.attn_norm = refs[t.attn_norm],
+                              .q = refs[t.q],
+                              .k = refs[t.k],
+                              .v = refs[t.v],
+                              .o = refs[t.o],
+                              .ffn_norm = refs[t.ffn_norm],
+                              .gate = refs[t.gate],
+                              .up = refs[t.up],
+                              .down = refs[t.down],
+                              .q_bias = optional(t.q_bias),
+                              .k_bias = optional(t.k_bias),
+                              .v_bias = optional(t.v_bias),
+                              .q_norm = optional(t.q_norm),
+                              .k_norm = optional(t.k_norm)});
+  }
+  return program::dense_program(model.shape, weights, std::move(builder));
 }
-
-// The Program of a model, as model/arch/dense.cpp writes it for files.
-class ProgramMaker {
- public:
-  explicit ProgramMaker(const GradedModel& model) : model_(model) {
-    // In the order of the tensors, so that weight ids are tensor indices.
-    for (const GradedTensor& t : model.tensors) {
-      refs_.push_back(builder_.weight(t.name, t.type, t.rows, t.cols));
-    }
-  }
-
-  program::Program make() {
-    const GradedShape& s = model_.shape;
-    x_ = builder_.buffer("x", s.dim);
-    q_ = builder_.buffer("q", s.q_width());
-    k_ = builder_.buffer("k", s.kv_width());
-    v_ = builder_.buffer("v", s.kv_width());
-    attended_ = builder_.buffer("attended", s.q_width());
-    hidden_ = builder_.buffer("hidden", s.ffn);
-    rope_ = builder_.rope(rope_of(s));
-    builder_.step("embed", program::Embed{.table = refs_[model_.embedding], .out = x_});
-    for (uint32_t i = 0; i < s.n_layers; ++i) layer(i);
-    builder_.scope("");
-    const program::BufferId logits = builder_.buffer("logits", s.n_vocab);
-    builder_.step("output", program::Output{.in = x_,
-                                            .norm = norm(model_.output_norm),
-                                            .weight = refs_[model_.output],
-                                            .logits = logits});
-    program::Program& program = builder_.program();
-    program.architecture = s.pairs == RopePairs::kAdjacent ? "llama" : "qwen";
-    program.n_layers = s.n_layers;
-    program.dim = s.dim;
-    program.n_vocab = s.n_vocab;
-    program.trained_context = 131072;
-    program.logits = logits;
-    return std::move(builder_).finish();
-  }
-
- private:
-  program::RmsNorm norm(uint32_t tensor) const {
-    return {.weight = refs_[tensor], .epsilon = model_.shape.epsilon};
-  }
-  std::optional<program::WeightRef> optional(uint32_t tensor) const {
-    if (tensor == LayerTensors::kAbsent) return std::nullopt;
-    return refs_[tensor];
-  }
-  std::optional<program::RmsNorm> optional_norm(uint32_t tensor) const {
-    if (tensor == LayerTensors::kAbsent) return std::nullopt;
-    return norm(tensor);
-  }
-
-  void layer(uint32_t index) {
-    const GradedShape& s = model_.shape;
-    const LayerTensors& t = model_.layers[index];
-    builder_.scope(fmt::format("blk.{}.", index));
-    builder_.step(
-        "qkv", program::NormProject{
-                   .in = x_,
-                   .norm = norm(t.attn_norm),
-                   .projections = {{.weight = refs_[t.q], .bias = optional(t.q_bias), .out = q_},
-                                   {.weight = refs_[t.k], .bias = optional(t.k_bias), .out = k_},
-                                   {.weight = refs_[t.v], .bias = optional(t.v_bias), .out = v_}}});
-    builder_.step("attend", program::Attend{.q = q_,
-                                            .k = k_,
-                                            .v = v_,
-                                            .out = attended_,
-                                            .kv = builder_.kv(s.n_kv_heads, s.head_dim),
-                                            .rope = rope_,
-                                            .pairs = s.pairs,
-                                            .n_heads = s.n_heads,
-                                            .n_kv_heads = s.n_kv_heads,
-                                            .head_dim = s.head_dim,
-                                            .scale = static_cast<float>(
-                                                1.0 / std::sqrt(static_cast<double>(s.head_dim))),
-                                            .q_norm = optional_norm(t.q_norm),
-                                            .k_norm = optional_norm(t.k_norm)});
-    builder_.step("attn_out",
-                  program::ProjectAdd{.in = attended_, .weight = refs_[t.o], .target = x_});
-    builder_.step("gated_up", program::GatedUp{.in = x_,
-                                               .norm = norm(t.ffn_norm),
-                                               .gate = refs_[t.gate],
-                                               .up = refs_[t.up],
-                                               .out = hidden_});
-    builder_.step("down",
-                  program::ProjectAdd{.in = hidden_, .weight = refs_[t.down], .target = x_});
-  }
-
-  const GradedModel& model_;
-  program::ProgramBuilder builder_;
-  std::vector<program::WeightRef> refs_;
-  program::BufferId x_, q_, k_, v_, attended_, hidden_;
-  program::RopeRef rope_;
-};
 
 GradedModel finish(ModelMaker& maker) {
   GradedModel model = std::move(maker.model());
-  model.program = ProgramMaker(model).make();
+  model.program = program_of(model);
   return model;
 }
 
@@ -310,11 +183,15 @@ GradedModel make_closed_form(GradedShape shape, uint64_t seed, const ClosedForm&
 
 }  // namespace
 
-std::span<const GradedShape> graded_shapes() { return kShapes; }
+std::vector<GradedShape> graded_shapes() {
+  const auto dense = program::dense_shapes();
+  std::vector<GradedShape> shapes(dense.begin(), dense.end());
+  shapes.push_back(kTiny);
+  return shapes;
+}
 
 const GradedShape* find_graded_shape(std::string_view name) {
-  const auto found = std::ranges::find(kShapes, name, &GradedShape::name);
-  return found == kShapes.end() ? nullptr : &*found;
+  return name == kTiny.name ? &kTiny : program::find_dense_shape(name);
 }
 
 GradedModel make_random_model(const GradedShape& shape, uint64_t seed, uint64_t n_positions) {

@@ -4,39 +4,20 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "grader/value_rule.h"
+#include "program/dense_shape.h"
 #include "program/program.h"
 
 namespace godwit::grader {
 
-struct GradedShape {
-  std::string_view name;
-  uint32_t n_layers = 0;
-  uint64_t dim = 0;
-  uint32_t n_heads = 0;
-  uint32_t n_kv_heads = 0;
-  uint32_t head_dim = 0;
-  uint64_t ffn = 0;
-  uint64_t n_vocab = 0;
-  double rope_base = 500000.0;
-  float epsilon = 1e-5f;
-  program::RopePairs pairs = program::RopePairs::kAdjacent;
-  bool tied = true;         // the output matrix is the embedding table
-  bool qkv_biases = false;  // Qwen2
-  bool head_norms = false;  // Qwen3
+using GradedShape = program::DenseShape;
 
-  [[nodiscard]] uint64_t q_width() const { return uint64_t{n_heads} * head_dim; }
-  [[nodiscard]] uint64_t kv_width() const { return uint64_t{n_kv_heads} * head_dim; }
-  // bf16 numbers that one position leaves in the cache: of each layer K, then V.
-  [[nodiscard]] uint64_t position_numbers() const { return uint64_t{n_layers} * 2 * kv_width(); }
-};
-
-[[nodiscard]] std::span<const GradedShape> graded_shapes();
+// program/dense_shape.h's, and "tiny" for tests on a CPU.
+[[nodiscard]] std::vector<GradedShape> graded_shapes();
 // nullptr for a name that is not among them.
 [[nodiscard]] const GradedShape* find_graded_shape(std::string_view name);
 

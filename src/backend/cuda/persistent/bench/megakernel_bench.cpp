@@ -89,7 +89,7 @@ std::vector<uint32_t> copy_words(const BenchModel& model, const TokenRunner& run
   return words;
 }
 std::vector<float> copy_logits(const BenchModel& model) {
-  std::vector<float> logits(model.spec().n_vocab);
+  std::vector<float> logits(model.spec().shape.n_vocab);
   stop_on(cudaMemcpy(logits.data(), model.logits(), logits.size() * 4, cudaMemcpyDeviceToHost));
   return logits;
 }
@@ -117,7 +117,7 @@ bool check_position(const BenchModel& model, TokenRunner& runner, uint32_t posit
   const Schedule& schedule = model.schedule();
   stop_on(model.fill_kv(BenchModel::Fill::kRandom, 0, stream));
   stop_on(model.fill_kv(BenchModel::Fill::kNan, position, stream));
-  const Token token{.id = static_cast<int32_t>(position * 7 % model.spec().n_vocab),
+  const Token token{.id = static_cast<int32_t>(position * 7 % model.spec().shape.n_vocab),
                     .position = position};
   std::map<std::string, double> worst;
   const size_t n = schedule.phases.size();
@@ -215,8 +215,8 @@ bool check_watchdog(const BenchModel& model, TokenRunner& runner, cudaStream_t s
 BenchSpec part_of(std::string_view name, uint32_t n_layers, TensorType type, TensorType kv_type) {
   BenchSpec spec = bench_spec(name);
   spec.name += ", " + std::to_string(n_layers) + " layers";
-  spec.n_layers = n_layers;
-  if (n_layers == 2) spec.n_vocab = 8192;
+  spec.shape.n_layers = n_layers;
+  if (n_layers == 2) spec.shape.n_vocab = 8192;
   spec.type = type;
   spec.kv_type = kv_type;
   return spec;
@@ -236,8 +236,8 @@ std::vector<BenchSpec> check_specs() {
 // Two layers, a few tokens: small enough for compute-sanitizer.
 bool run_small(const DeviceFacts& device, cudaStream_t stream) {
   BenchSpec spec = check_specs()[1];
-  spec.n_layers = 2;
-  spec.n_vocab = 2048;
+  spec.shape.n_layers = 2;
+  spec.shape.n_vocab = 2048;
   const BenchModel model = taken(BenchModel::create(spec, 256, device, stream));
   TokenRunner runner = taken(model.runner({}, stream));
   // An instrumented kernel is slower by orders of magnitude.
@@ -256,7 +256,7 @@ bool check_all(const DeviceFacts& device, cudaStream_t stream, size_t n_models) 
   specs.resize(std::min(specs.size(), n_models));
   bool right = !specs.empty();
   for (const BenchSpec& spec : specs) {
-    const bool large = spec.n_layers > 3;
+    const bool large = spec.shape.n_layers > 3;
     std::printf("%s\n", spec.name.c_str());
     const BenchModel model = taken(BenchModel::create(spec, large ? 33024 : 1024, device, stream));
     TokenRunner runner = taken(model.runner({}, stream));

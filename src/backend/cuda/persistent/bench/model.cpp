@@ -46,7 +46,8 @@ Result<BenchModel> BenchModel::create(const BenchSpec& spec, uint64_t capacity,
     }
   }
   m.layout_ = kv_layout(m.program_->kvs[0], spec.kv_type, spec.kv_type, capacity);
-  Result<DeviceMemory> kv = DeviceMemory::allocate(m.layout_.layer_bytes() * spec.n_layers, "KV");
+  Result<DeviceMemory> kv =
+      DeviceMemory::allocate(m.layout_.layer_bytes() * spec.shape.n_layers, "KV");
   if (!kv) return fail(std::move(kv).error());
   m.kv_ = std::move(*kv);
   if (Status s = m.fill_kv(Fill::kRandom, 0, stream); !s) return fail(s.error());
@@ -64,7 +65,7 @@ Result<BenchModel> BenchModel::create(const BenchSpec& spec, uint64_t capacity,
   m.rope_ = std::move(*table);
   (void)cudaMemcpyAsync(m.rope_.data(), m.rope_host_.data(), rope_bytes, cudaMemcpyHostToDevice,
                         stream);
-  Result<DeviceMemory> logits = DeviceMemory::zeroed(spec.n_vocab * sizeof(float), "logits");
+  Result<DeviceMemory> logits = DeviceMemory::zeroed(spec.shape.n_vocab * sizeof(float), "logits");
   if (!logits) return fail(std::move(logits).error());
   m.logits_ = std::move(*logits);
 
@@ -84,7 +85,7 @@ Result<BenchModel> BenchModel::create(const BenchSpec& spec, uint64_t capacity,
 }
 
 Status BenchModel::fill_kv(Fill fill, uint64_t from, cudaStream_t stream) const {
-  for (uint32_t l = 0; l < spec_.n_layers; ++l) {
+  for (uint32_t l = 0; l < spec_.shape.n_layers; ++l) {
     fill_cache(reinterpret_cast<uint16_t*>(kv(l)),
                {.layout = layout_,
                 .layer = l,
