@@ -148,6 +148,12 @@ TEST(Gates, FailOnWhatWasNotRun) {
   m.seeds[0].k_r.pop_back();
   expect_fails(m, "every seed and step was run");
   m = good_run();
+  m.seeds[0].t_d.clear();
+  expect_fails(m, "T against D");
+  m = good_run();
+  m.seeds[0].k_d.clear();
+  expect_fails(m, "kernel against D, logits");
+  m = good_run();
   m.depths.clear();
   expect_fails(m, "kernel against D, depth by depth");
   m = good_run();

@@ -256,9 +256,18 @@ Status simulate_ring(const Schedule& s, uint32_t cta, uint32_t position) {
       moved = true;
     }
     for (Pair& pair : pairs) {
+      // As fetch() does: the slot after the one just eaten is taken before anything else, of
+      // whatever phase it is.
+      if (pair.fetched == pair.next && pair.fetched < pair.limit) {
+        if (pair.fetched >= loaded) continue;
+        released[pair.fetched] = true;
+        pair.fetched += kPairs;
+        moved = true;
+      }
       while (pair.phase < phases.size() && pair.next >= phases[pair.phase].end) {
         if (phases[pair.phase].attention) pair.limit = limit(pair.phase);
         ++pair.phase;
+        moved = true;
       }
       if (pair.phase == phases.size()) continue;
       const bool attention = phases[pair.phase].attention;
@@ -267,10 +276,10 @@ Status simulate_ring(const Schedule& s, uint32_t cta, uint32_t position) {
       if (holds) {
         pair.next += kPairs;
         moved = true;
-      } else if (pair.fetched < loaded && (attention || pair.fetched < pair.limit)) {
+      } else if (attention && pair.fetched < loaded) {
         released[pair.fetched] = true;
         pair.fetched += kPairs;
-        if (attention) pair.next += kPairs;
+        pair.next += kPairs;
         moved = true;
       }
     }

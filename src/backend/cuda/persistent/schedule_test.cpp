@@ -63,6 +63,18 @@ TEST(Layout, EveryElementOfAStagedMatrixHasAPlaceOfItsOwn) {
   }
 }
 
+TEST(Layout, APartialResultFitsItsWordsAndSharesNoLine) {
+  for (const uint32_t head_dim : {64u, 128u}) {
+    for (uint32_t group = 1; group <= kMaxGroup; ++group) {
+      Shape shape;
+      shape.group = group;
+      shape.head_dim = head_dim;
+      EXPECT_GE(partial_words(shape), group * (kPartialHeader + head_dim));
+      EXPECT_EQ(partial_words(shape) % 32, 0u);
+    }
+  }
+}
+
 TEST(Schedule, IsProvenForEachShapeOfModelAndPosition) {
   for (const BenchSpec& spec : bench_specs()) {
     const Schedule schedule = schedule_of(spec);
