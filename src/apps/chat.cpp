@@ -79,14 +79,6 @@ std::optional<std::string> read_message() {
   return message;
 }
 
-std::string messages_json(const std::vector<ChatMessage>& messages) {
-  json list = json::array();
-  for (const ChatMessage& message : messages) {
-    list.push_back({{"role", message.role}, {"content", message.content}});
-  }
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 class Conversation {
  public:
   Conversation(engine::Engine& engine, engine::Session session, engine::GenerateSettings settings,

@@ -6,12 +6,28 @@ namespace godwit::apps {
 
 using nlohmann::json;
 
-std::string chat_note(const std::vector<ChatMessage>& messages) {
+namespace {
+
+json list_of(const std::vector<ChatMessage>& messages) {
   json list = json::array();
   for (const ChatMessage& message : messages) {
     list.push_back({{"role", message.role}, {"content", message.content}});
   }
-  return json{{"messages", list}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  return list;
+}
+
+std::string text_of(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string messages_json(const std::vector<ChatMessage>& messages) {
+  return text_of(list_of(messages));
+}
+
+std::string chat_note(const std::vector<ChatMessage>& messages) {
+  return text_of({{"messages", list_of(messages)}});
 }
 
 Result<std::vector<ChatMessage>> parse_chat_note(std::string_view note) {

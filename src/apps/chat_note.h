@@ -17,6 +17,9 @@ struct ChatMessage {
   friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
 };
 
+// A JSON array, as templates take it; bytes that are not UTF-8 are replaced.
+[[nodiscard]] std::string messages_json(const std::vector<ChatMessage>& messages);
+
 [[nodiscard]] std::string chat_note(const std::vector<ChatMessage>& messages);
 
 // No messages for an empty note, which other commands write. Errors: anything else that

@@ -1,6 +1,7 @@
 // A record of which experts a router chose, token by token and layer by layer: what the cache's
-// benchmark replays (experts_bench.cpp), written by `--route-trace FILE` or made up by
-// tools/make_route_trace.py. Text, so that it can be read and made by anything:
+// benchmark replays (experts_bench.cpp), and `bench --route-trace FILE` (route_replay.h). Made up
+// by tools/make_route_trace.py; no command records one yet. Text, so that anything can read and
+// make it:
 //
 //   godwit-route-trace 1 layers=48 experts=512
 //   # comments and empty lines

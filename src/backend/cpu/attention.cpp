@@ -183,8 +183,9 @@ class TokenTile {
     const size_t head_dim = args_.cache.head_dim;
     const size_t per_token = heads.end - heads.begin;
     const size_t n_rows = (tokens_.end - tokens_.begin) * per_token;
-    for (size_t row = 0; row < n_rows; ++row)
+    for (size_t row = 0; row < n_rows; ++row) {
       start_state(args_, head_of(heads, row), isa_, state(row));
+    }
     const Span blocks = visible_blocks(args_, tokens_.begin, tokens_.end - 1);
     for (size_t block = blocks.begin; block < blocks.end; ++block) {
       BlockPass pass(args_, kv_head_, block, isa_);
