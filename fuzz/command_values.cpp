@@ -18,17 +18,14 @@
 #include "apps/synth.h"
 #include "apps/tokenize.h"
 #include "base/log.h"
+#include "checks.h"
 
 namespace {
 
 using namespace godwit;  // NOLINT: one file, the names of one library
 
-void require(bool condition) {
-  if (!condition) __builtin_trap();
-}
-
 template <class T>
-bool good(const Result<T>& result) {
+bool accepted(const Result<T>& result) {
   if (result) return true;
   require(!result.error().message.empty());
   require(apps::one_line(result.error().message).find('\n') == std::string::npos);
@@ -37,7 +34,7 @@ bool good(const Result<T>& result) {
 
 void bias(std::string_view text) {
   const auto parsed = apps::parse_logit_bias(text);
-  if (!good(parsed)) return;
+  if (!accepted(parsed)) return;
   require(parsed->first.value >= 0 && text.find_first_of("+-") != std::string_view::npos);
   const char sign = text[text.find_first_of("+-")];
   require(std::isnan(parsed->second) || std::signbit(parsed->second) == (sign == '-'));
@@ -45,7 +42,7 @@ void bias(std::string_view text) {
 
 void prompt_gen(std::string_view text) {
   const auto test = apps::parse_prompt_gen(text);
-  if (!good(test)) return;
+  if (!accepted(test)) return;
   require(test->n_prompt > 0 || test->n_gen > 0);
   const auto again = apps::parse_prompt_gen(fmt::format("{},{}", test->n_prompt, test->n_gen));
   require(again && again->n_prompt == test->n_prompt && again->n_gen == test->n_gen);
@@ -56,7 +53,7 @@ void sampling_order(const std::string& text) {
   options.sampler.order = text;
   options.stops = {text};
   options.sampler.dry_sequence_breakers = {text};
-  (void)good(apps::generate_settings(options));
+  (void)accepted(apps::generate_settings(options));
   require(apps::without_escapes(text).size() <= text.size());
 }
 
@@ -80,7 +77,7 @@ void command_line(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   const auto line = apps::spell_out_flags(*app, arguments);
-  if (!good(line)) return;
+  if (!accepted(line)) return;
   try {
     app->parse(std::vector<std::string>(line->arguments.rbegin(), line->arguments.rend()));
   } catch (const CLI::ParseError& error) {
@@ -104,25 +101,25 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       sampling_order(text);
       break;
     case 3:
-      if (const auto type = apps::parse_kv_type(text); good(type)) {
+      if (const auto type = apps::parse_kv_type(text); accepted(type)) {
         require(apps::parse_kv_type(apps::kv_type_name(*type)).has_value());
       }
       break;
     case 4:
-      (void)good(apps::parse_bench_format(text));
+      (void)accepted(apps::parse_bench_format(text));
       break;
     case 5:
-      if (const auto rule = apps::parse_type_rule(text); good(rule)) {
+      if (const auto rule = apps::parse_type_rule(text); accepted(rule)) {
         require(!rule->pattern.empty());
       }
       break;
     case 6:
-      if (const auto source = apps::chat_template_source(text); good(source)) {
+      if (const auto source = apps::chat_template_source(text); accepted(source)) {
         require(apps::chat_template_source(*source).has_value());
       }
       break;
     case 7:
-      if (const auto kwargs = apps::chat_template_kwargs(text); good(kwargs)) {
+      if (const auto kwargs = apps::chat_template_kwargs(text); accepted(kwargs)) {
         require(*kwargs == text);
       }
       break;

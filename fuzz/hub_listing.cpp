@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "checks.h"
 #include "hub/cache.h"
 #include "hub/choose.h"
 #include "hub/listing.h"
@@ -17,10 +18,6 @@
 namespace {
 
 using namespace godwit;  // NOLINT: one file, the names of one library
-
-void require(bool condition) {
-  if (!condition) __builtin_trap();
-}
 
 void require_below(const std::filesystem::path& folder, const std::filesystem::path& path) {
   const std::string normal = path.lexically_normal().string();

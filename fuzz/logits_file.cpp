@@ -7,24 +7,9 @@
 #include <cstdint>
 
 #include "apps/command.h"
-
-namespace {
+#include "checks.h"
 
 using namespace godwit;  // NOLINT: one file, the names of one library
-
-void require(bool condition) {
-  if (!condition) __builtin_trap();
-}
-
-template <class T>
-bool good(const Result<T>& result) {
-  if (result) return true;
-  require(!result.error().message.empty());
-  require(result.error().message.find('\n') == std::string::npos);
-  return false;
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = apps::LogitsFile::parse(std::as_bytes(std::span(data, size)));

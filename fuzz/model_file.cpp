@@ -58,9 +58,14 @@ void try_tokenizer(const gguf::File& file) {
 }
 
 void try_model(const gguf::File& file) {
-  const Result<model::Model> model = model::build_model(file);
+  const Result<model::Model> model = model::build_model(file, {.with_mtp = true});
   if (!model) return spoken(model.error());
   check(model->weights.size() == model->program.weights.size(), "weights without data");
+  for (std::size_t i = 0; i < model->weights.size(); ++i) {
+    const program::Weight& weight = model->program.weights[i];
+    check(model->weights[i].size() == weight.rows * row_bytes(weight.type, weight.cols),
+          "a weight whose data is not of its size");
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/chat_note.h"
+#include "checks.h"
 
 namespace {
 
@@ -23,18 +24,6 @@ constexpr engine::StateOwner kOwner = {
     .n_context = 64,
     .n_vocab = 100,
 };
-
-void require(bool condition) {
-  if (!condition) __builtin_trap();
-}
-
-template <class T>
-bool good(const Result<T>& result) {
-  if (result) return true;
-  require(!result.error().message.empty());
-  require(result.error().message.find('\n') == std::string::npos);
-  return false;
-}
 
 uint64_t number(const std::vector<std::byte>& bytes, size_t at) {
   uint64_t value = 0;
