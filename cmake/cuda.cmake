@@ -22,6 +22,12 @@ set(GODWIT_GENCODE "")
 foreach(arch ${GODWIT_CUDA_ARCHITECTURES})
   list(APPEND GODWIT_GENCODE "SHELL:-gencode=arch=compute_${arch},code=sm_${arch}")
 endforeach()
+# Kernels are laid out for 90a's registers: there a spilled one is a mistake. ptxas spills a word
+# or two of some on other cards (100, 120), which is no reason not to build.
+set(GODWIT_SPILL_CHECK "")
+if(GODWIT_CUDA_ARCHITECTURES STREQUAL "90a")
+  set(GODWIT_SPILL_CHECK "SHELL:-Xptxas=--warn-on-spills")
+endif()
 
 # CMake 3.25 does not know that nvcc 13 has C++20 and drops the standard silently.
 foreach(kind STANDARD EXTENSION)
@@ -41,7 +47,7 @@ function(godwit_cuda_library name)
   target_compile_options(${name} PRIVATE
     ${GODWIT_GENCODE}
     "SHELL:-Xcompiler=-ffp-contract=off,-Wall,-Wextra,-Wshadow"
-    "SHELL:-Xptxas=--warn-on-spills"
+    ${GODWIT_SPILL_CHECK}
     $<$<BOOL:${GODWIT_WERROR}>:-Werror=all-warnings>)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE tl::expected fmt::fmt)
