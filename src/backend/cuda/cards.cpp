@@ -4,10 +4,10 @@
 namespace godwit::cuda {
 
 Result<std::vector<Card>> cards() {
-  const int n = n_devices();
-  if (n == 0) return fail("cuda: no card was found");
+  const Result<int> n = count_devices();
+  if (!n) return fail(n.error());
   std::vector<Card> out;
-  for (int i = 0; i < n; ++i) {
+  for (int i = 0; i < *n; ++i) {
     const Result<DeviceFacts> facts = device_facts(i);
     if (!facts) return fail(facts.error());
     const Status use = usable(*facts);

@@ -371,9 +371,7 @@ class CudaBackend final : public backend::Backend {
 }  // namespace
 
 Result<std::unique_ptr<backend::Backend>> make_cuda_backend(const CudaSettings& settings) {
-  if (n_devices() == 0) {
-    return fail("cuda: no NVIDIA card was found; it takes a card and its driver (580 or later)");
-  }
+  if (const Result<int> n = count_devices(); !n) return fail(n.error());
   Result<DeviceFacts> device = device_facts(0);
   if (!device) return fail(std::move(device).error());
   if (Status s = usable(*device); !s) return fail(s.error());

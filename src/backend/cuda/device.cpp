@@ -11,13 +11,23 @@ Status status_of(cudaError_t error, std::string_view what) {
   return fail("cuda: {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-int n_devices() {
+Result<int> count_devices() {
   int n = 0;
-  if (cudaGetDeviceCount(&n) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return 0;
+  const cudaError_t error = cudaGetDeviceCount(&n);
+  (void)cudaGetLastError();
+  if (error == cudaSuccess && n > 0) return n;
+  // A version of CUDA, 13000 for 13.0; 0 where there is no driver, which the runtime reports as one
+  // that is too old.
+  int driver = 0;
+  (void)cudaDriverGetVersion(&driver);
+  if (driver != 0 && error == cudaErrorInsufficientDriver) {
+    return fail("cuda: the driver is for CUDA {}.{}, expected 13.0 or later (driver 580)",
+                driver / 1000, driver % 1000 / 10);
   }
-  return n;
+  if (driver == 0 || error == cudaSuccess || error == cudaErrorNoDevice) {
+    return fail("cuda: no NVIDIA card was found; it takes a card and its driver (580 or later)");
+  }
+  return fail(status_of(error, "looking for cards").error());
 }
 
 Result<DeviceFacts> device_facts(int index) {
@@ -29,25 +39,25 @@ Result<DeviceFacts> device_facts(int index) {
   size_t free = 0;
   size_t total = 0;
   if (Status s = status_of(cudaMemGetInfo(&free, &total), "its memory"); !s) return fail(s.error());
-  DeviceFacts facts{.index = index,
-                    .name = p.name,
-                    .major = p.major,
-                    .minor = p.minor,
-                    .n_multiprocessors = p.multiProcessorCount,
-                    .max_shared_bytes = static_cast<int>(p.sharedMemPerBlockOptin),
-                    .memory_bytes = total,
-                    .free_bytes = free,
-                    .l2_bytes = static_cast<uint64_t>(p.l2CacheSize)};
-  (void)cudaDriverGetVersion(&facts.driver);
-  return facts;
+  return DeviceFacts{.name = p.name,
+                     .major = p.major,
+                     .minor = p.minor,
+                     .n_multiprocessors = p.multiProcessorCount,
+                     .max_shared_bytes = static_cast<int>(p.sharedMemPerBlockOptin),
+                     .memory_bytes = total,
+                     .free_bytes = free,
+                     .l2_bytes = static_cast<uint64_t>(p.l2CacheSize)};
 }
 
 Status usable(const DeviceFacts& device) {
-  if (find_code() == cudaSuccess) return {};
+  const cudaError_t error = find_code();
   (void)cudaGetLastError();
+  if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction) {
+    return status_of(error, "looking for its code");
+  }
   return fail(
-      "cuda: this build has no code for {}, sm_{}; configure with -DGODWIT_CUDA_ARCHITECTURES={}",
-      device.name, device.capability(), device.capability());
+      "cuda: this build has no code for {}, sm_{}; configure with -DGODWIT_CUDA_ARCHITECTURES={}{}",
+      device.name, device.capability(), device.capability(), device.capability() == 90 ? "a" : "");
 }
 
 Result<Stream> make_stream() {

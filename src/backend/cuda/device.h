@@ -21,7 +21,6 @@ namespace godwit::cuda {
 [[nodiscard]] Status status_of(cudaError_t error, std::string_view what);
 
 struct DeviceFacts {
-  int index = 0;
   std::string name;
   int major = 0;  // compute capability
   int minor = 0;
@@ -30,7 +29,6 @@ struct DeviceFacts {
   uint64_t memory_bytes = 0;
   uint64_t free_bytes = 0;  // when asked
   uint64_t l2_bytes = 0;
-  int driver = 0;  // CUDA version it speaks, 13000 for 13.0
 
   [[nodiscard]] int capability() const { return major * 10 + minor; }
 };
@@ -43,8 +41,8 @@ struct DeviceFacts {
 
 // Empty, or why this build cannot use the card.
 [[nodiscard]] Status usable(const DeviceFacts& device);
-// Cards that the driver offers; 0 where there is no driver.
-[[nodiscard]] int n_devices();
+// Cards that the driver offers, one at least. Errors: no driver, one too old, no card.
+[[nodiscard]] Result<int> count_devices();
 
 namespace detail {
 struct FreeDevice {
