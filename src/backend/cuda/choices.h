@@ -10,7 +10,7 @@ namespace godwit::cuda {
 enum class ExecutorChoice : uint8_t { kBest, kStepwise, kPersistent };
 // How a kernel follows the one before it in its stream: after its end, or overlapping its tail by
 // programmatic dependent launch (each kernel then waits on the device before it reads anything
-// but weights).
+// but weights). Cards before 9.0 know the first way only.
 enum class Overlap : uint8_t { kNone, kProgrammatic };
 // Whether a CUDA graph stands between the launches of a token and the card.
 enum class Capture : uint8_t { kNone, kGraph };

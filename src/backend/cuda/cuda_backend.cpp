@@ -98,9 +98,11 @@ class CudaBackend final : public backend::Backend {
         DeviceWeights::upload(program, weights, stream_.get(), progress);
     if (!uploaded) return fail(std::move(uploaded).error());
     weights_ = std::move(*uploaded);
+    // Cards before 9.0 have no launch that waits on the device.
+    const Overlap overlap = device_.major >= 9 ? settings_.overlap : Overlap::kNone;
     stepwise_ = std::make_unique<StepwiseExecutor>(
         program, weights_,
-        StepwiseSettings{.queue = {.stream = stream_.get(), .overlap = settings_.overlap},
+        StepwiseSettings{.queue = {.stream = stream_.get(), .overlap = overlap},
                          .capture = settings_.capture,
                          .n_multiprocessors = device_.n_multiprocessors,
                          .max_shared_bytes = device_.max_shared_bytes});
