@@ -1,7 +1,8 @@
 // Whole chunks of a prompt: every matrix times all rows at once, by cuBLASLt. Activations go in as
 // two 16-bit numbers each, high and what it leaves over, and the two products are added in fp32:
 // about 16 bits of an activation with BF16 weights, 22 with F16, so that a step stays as near to
-// the oracle as the executors of single rows do. Attention is theirs, group by group.
+// the oracle as the executors of single rows do. Attention runs over the whole chunk where
+// can_attend_chunk() says so, else as theirs, group by group.
 #pragma once
 
 #include <memory>

@@ -11,9 +11,6 @@ namespace {
 using program::Operation;
 using Group = StepwiseExecutor::Group;
 
-// As attend.cuh has it.
-constexpr uint32_t kMaxHeadDim = 256;
-
 // What makes one captured graph differ from another.
 struct GraphKey {
   program::StepList list = program::StepList::kMain;

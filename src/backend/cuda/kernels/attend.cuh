@@ -14,9 +14,8 @@
 //   the row's position is never multiplied, whatever it holds.
 // Synchronisation: after wait_for_inputs().
 // Reference: reference::attend_head.
-// Tried: asking for the first values together with the keys (32 registers, a block less per SM):
-// 719
-//   instead of 657 us for 16 layers at 32,768 positions of Llama-1B's shape on an H200.
+// Tried: asking for the first values together with the keys (32 registers, a block less per SM),
+//   719 instead of 657 us for 16 layers at 32,768 positions of Llama-1B's shape on an H200.
 #pragma once
 
 #include <cfloat>
@@ -26,7 +25,6 @@
 
 namespace godwit::cuda {
 
-inline constexpr uint32_t kMaxHeadDim = 256;
 inline constexpr uint32_t kQueryHeads = 4;
 inline constexpr uint32_t kAttendWarps = kSplitPositions / kTilePositions;
 

@@ -78,13 +78,12 @@ struct MatVecArgs {
                                          int max_shared_bytes);
 
 // Products that lie in memory: y[t, r] times row_scales[t] plus bias, then as Finish says, with
-// `gate` in the place of targets[0]. norm: y is normed first.
+// `gate`, whose bias is in it already, in the place of targets[0]. norm: y is normed first.
 struct FinishArgs {
   BufferView y;  // may be out
   BufferView gate;
   const float* row_scales = nullptr;  // [n_rows], or none
   const float* bias = nullptr;        // [width], or none
-  const float* gate_bias = nullptr;
   const float* norm = nullptr;  // [width], or none
   float epsilon = 0.0f;
   Finish finish = Finish::kStore;
@@ -94,6 +93,8 @@ struct FinishArgs {
   uint32_t n_rows = 0;
 };
 [[nodiscard]] cudaError_t enqueue_finish(const Queue& queue, const FinishArgs& args);
+
+inline constexpr uint32_t kMaxHeadDim = 256;
 
 // Attention of n_rows rows at consecutive positions, in three launches.
 struct AttendArgs {

@@ -13,8 +13,7 @@
 // Synchronisation: the first weights are asked for before wait_for_inputs().
 // Reference: reference::mat_mul, reference::rms_norm.
 // Tried, one token of Llama-1B's shape in BF16 at 2,048 positions on an H200, 1,209 us as it is:
-// two
-//   blocks per SM 1,308; eight loads in flight and two blocks 1,263; one block 1,788.
+//   two blocks per SM 1,308; eight loads in flight and two blocks 1,263; one block 1,788.
 #pragma once
 
 #include "backend/cuda/kernels/device_math.cuh"

@@ -59,8 +59,7 @@ __global__ void __launch_bounds__(kRowWarps * 32)
     }
     float* const out = args.out.row(t) + i;
     if (args.finish == Finish::kGated) {
-      float gate = fmaf(args.gate.row(t)[i], row_scale,
-                        args.gate_bias == nullptr ? 0.0f : args.gate_bias[i]);
+      float gate = fmaf(args.gate.row(t)[i], row_scale, 0.0f);
       gate = args.activation == program::Activation::kSilu ? silu(gate) : gelu(gate);
       *out = gate * value;
     } else if (args.finish == Finish::kAdd) {
