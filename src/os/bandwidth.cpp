@@ -17,11 +17,14 @@ constexpr size_t kBufferBytes = size_t{256} << 20;
 constexpr size_t kLine = 64;
 constexpr int kPasses = 5;
 
-// Touches every cache line; prefetches far enough ahead that arithmetic never waits. One word of
-// each line is enough: memory moves lines.
-uint64_t read_lines(const std::byte* begin, const std::byte* end) {
+}  // namespace
+
+// Prefetches far enough ahead that arithmetic never waits. One word of each line is enough: memory
+// moves lines.
+uint64_t read_lines(std::span<const std::byte> bytes) {
   uint64_t sums[4] = {0, 0, 0, 0};
-  for (const std::byte* p = begin; p + 4 * kLine <= end; p += 4 * kLine) {
+  for (size_t at = 0; at + 4 * kLine <= bytes.size(); at += 4 * kLine) {
+    const std::byte* const p = bytes.data() + at;
     for (size_t i = 0; i < 4; ++i) {
       __builtin_prefetch(p + 4096 + i * kLine, 0, 2);
       uint64_t word = 0;
@@ -31,8 +34,6 @@ uint64_t read_lines(const std::byte* begin, const std::byte* end) {
   }
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
-
-}  // namespace
 
 Result<double> measure_read_bandwidth_gbps(size_t n_threads) {
   Result<AlignedBuffer> buffer = AlignedBuffer::create(kBufferBytes, 4096);
@@ -53,9 +54,7 @@ Result<double> measure_read_bandwidth_gbps(size_t n_threads) {
   std::atomic<uint64_t> sink{0};
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
-    pool.run([&](size_t thread) {
-      sink += read_lines(data + thread * part, data + (thread + 1) * part);
-    });
+    pool.run([&](size_t thread) { sink += read_lines({data + thread * part, part}); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     best = std::max(best, static_cast<double>(part * n_threads) / seconds.count() * 1e-9);
   }
