@@ -9,6 +9,7 @@
 #include "apps/bench.h"
 #include "apps/chat.h"
 #include "apps/check.h"
+#include "apps/check_kernels.h"
 #include "apps/command.h"
 #include "apps/completions.h"
 #include "apps/devices.h"
@@ -35,6 +36,7 @@ void add_commands(CLI::App& app) {
   add_bench_command(app);
   add_check_command(app);
   add_check_megakernel_command(app);
+  add_check_kernels_command(app);
   add_logits_command(app);
   add_perplexity_command(app);
   add_synth_command(app);
@@ -96,10 +98,14 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  // `check megakernel` has flags of its own, none of `check`'s.
-  if (arguments.size() > 1 && arguments[0] == "check" && arguments[1] == "megakernel") {
-    arguments.erase(arguments.begin());
-    arguments[0] = godwit::apps::kCheckMegakernel;
+  // `check kernels` and its like have flags of their own, none of `check`'s.
+  if (arguments.size() > 1 && arguments[0] == "check") {
+    const std::string joined = "check-" + arguments[1];
+    const auto is_joined = [&](const CLI::App* command) { return command->get_name() == joined; };
+    if (!app.get_subcommands(is_joined).empty()) {
+      arguments.erase(arguments.begin());
+      arguments[0] = joined;
+    }
   }
   return run(app, arguments);
 }
