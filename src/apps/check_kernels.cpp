@@ -1,6 +1,8 @@
 #include "apps/check_kernels.h"
 
-#include <cstdio>
+#include <fmt/format.h>
+
+#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,10 +26,19 @@ struct KernelsOptions {
   bool as_json = false;
 };
 
+// "Q4_K" -> "q4_k"
 std::string small_letters(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
+}
+
+std::string known_types() {
+  std::vector<std::string> names;
+  for (const cpu::MatVecKernel& kernel : cpu::matvec_kernels()) {
+    if (kernel.isa == Isa::kGeneric) names.push_back(small_letters(tensor_type_name(kernel.type)));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // The kernels of the types asked for. Errors: a type without a kernel.
@@ -41,8 +52,8 @@ Result<std::vector<cpu::MatVecKernel>> kernels_of(const std::vector<std::string>
       }
     }
     if (kernels.size() == before) {
-      return fail("check kernels: no kernel for type '{}'; those of `godwit quantize --list` have",
-                  one_line(type));
+      return fail("check kernels: no kernel for type '{}', only for {}", one_line(type),
+                  known_types());
     }
   }
   if (types.empty()) kernels.assign(cpu::matvec_kernels().begin(), cpu::matvec_kernels().end());

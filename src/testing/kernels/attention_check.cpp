@@ -25,6 +25,13 @@ constexpr Heads kHeads[] = {{1, 1, 64},  {2, 2, 96},  {3, 1, 32},  {8, 1, 128},
 constexpr size_t kHeadsLength = 600;
 constexpr size_t kGroups[] = {1, 2, 3, 7, 8, 9, 33};
 
+// As mat-vec kernels are called.
+std::string small_letters(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return out;
+}
+
 // Of n positions' share, as a part of it. 1 is exact in a float type, so the count is, and the
 // division rounds; what a block type makes of it rounds once per position.
 double counting_bound(TensorType type, size_t n) {
@@ -55,12 +62,11 @@ class Checker {
  public:
   Checker(const AttentionCheck& check, const ThreadCounts& threads)
       : check_(check), threads_(threads) {
-    const std::string_view k = tensor_type_name(check.k_type);
-    const std::string_view v = tensor_type_name(check.v_type);
+    const std::string k = small_letters(tensor_type_name(check.k_type));
+    const std::string v = small_letters(tensor_type_name(check.v_type));
+    const std::string types = k == v ? k : k + "/" + v;
     for (const AttentionSubject& subject : check.subjects) {
-      tallies_.emplace_back(subject, k == v
-                                         ? fmt::format("attention {} {}", k, subject.name)
-                                         : fmt::format("attention {}/{} {}", k, v, subject.name));
+      tallies_.emplace_back(subject, fmt::format("attention {} {}", types, subject.name));
     }
   }
 
@@ -126,8 +132,8 @@ class Checker {
     std::vector<double> expected(s.head_dim, 0.0);
     for (size_t position = 0; position < length; ++position) {
       const size_t place = position * s.head_dim / length;
-      std::vector<float> v = zero;
-      v[place] = 1.0f;
+      std::vector<float> v(s.n_kv_heads * s.head_dim, 0.0f);
+      for (size_t head = 0; head < s.n_kv_heads; ++head) v[head * s.head_dim + place] = 1.0f;
       problem.store(position, zero, v);
       expected[place] += static_cast<double>(problem.load(position).v[place]);
     }
@@ -153,12 +159,11 @@ class Checker {
     const std::vector<float> zero(s.head_dim, 0.0f);
     const std::vector<float> loud(s.head_dim, 16.0f);
     for (size_t position = 0; position < length; ++position) {
-      const std::vector<float> v = problem.load(position).v;
-      problem.store(position, zero, std::span(v).first(s.head_dim));
+      problem.store(position, zero, problem.load(position).v);
     }
     for (const size_t position : needle_positions(length)) {
       const std::vector<float> v = problem.load(position).v;
-      problem.store(position, loud, std::span(v).first(s.head_dim));
+      problem.store(position, loud, v);
       const std::vector<float> held = problem.load(position).v;
       const size_t group = s.n_heads / s.n_kv_heads * s.head_dim;
       std::vector<float> expected(problem.width());
@@ -170,7 +175,7 @@ class Checker {
         t.needle.add_bits(problem.run(*t.subject, threads_.one()), expected,
                           [&] { return fmt::format("{}, needle at {}", text(s), position); });
       }
-      problem.store(position, zero, std::span(v).first(s.head_dim));
+      problem.store(position, zero, v);
     }
   }
 

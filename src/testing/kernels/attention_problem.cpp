@@ -81,7 +81,8 @@ std::vector<float> AttentionProblem::run(const AttentionSubject& subject, Thread
 
 void AttentionProblem::store(size_t position, std::span<const float> k, std::span<const float> v) {
   for (size_t head = 0; head < shape_.n_kv_heads; ++head) {
-    cpu::kv_store(cache_, head, position, k.data(), v.data(), Isa::kGeneric);
+    cpu::kv_store(cache_, head, position, k.data(), v.data() + head * shape_.head_dim,
+                  Isa::kGeneric);
   }
 }
 

@@ -57,7 +57,7 @@ class AttentionProblem {
   // The last token, in double: [width].
   [[nodiscard]] std::vector<double> expected() const;
 
-  // k, v: [head_dim], into every KV head.
+  // k: [head_dim], into every KV head; v: [n_kv_heads, head_dim].
   void store(size_t position, std::span<const float> k, std::span<const float> v);
   // What the cache holds of a position, rounded to its types: [n_kv_heads, head_dim].
   struct Position {

@@ -67,7 +67,7 @@ void depend_on_the_split(const MatVecArgs& args) {
 
 void depend_on_the_group(const MatVecArgs& args) {
   run_right(args);
-  if (args.n_tokens == 5) args.y[4 * args.y_stride] *= 1.0000002f;
+  if (args.n_tokens == 5) args.y[0] = std::nextafter(args.y[0], 1e30f);
 }
 
 void mix_up_tokens(const MatVecArgs& args) {
