@@ -12,6 +12,7 @@ import tempfile
 import numpy as np
 
 import peer
+from godwit_logits import log_softmax
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import expand_gguf  # noqa: E402
@@ -49,7 +50,7 @@ def main(arguments):
         llama = peer.LlamaCpp(expanded, n_vocab=logits.shape[1], n_ctx=256)
         worst = 0.0
         for length in [n for n in LENGTHS if n < len(tokens)] + [len(tokens)]:
-            ours = peer.log_softmax(logits[length - 1])
+            ours = log_softmax(logits[length - 1])
             theirs = llama.next_logprobs(tokens[:length])
             worst = max(worst, float(np.abs(ours - theirs).max()))
         agrees = worst <= (GELU_BOUND if model.stem.startswith("gemma") else BOUND)

@@ -30,20 +30,13 @@ import sys
 import numpy as np
 
 import peer
+from godwit_logits import GREEDY_PROMPTS, Godwit, log_softmax
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 N_GREEDY = 64
 N_COMPARED = 100  # of llama.cpp's best tokens at each greedy step
 N_FEW = 3
 MAX_KL = 1e-6  # where both sides compute in float
-
-GREEDY_PROMPTS = [
-    "Once upon a time, in a small village by the sea,",
-    "def fibonacci(n):\n    ",
-    "The three laws of thermodynamics say that",
-    "A list of the planets of the solar system:\n1.",
-    "The bar-tailed godwit is a bird that",
-]
 
 NEXT_TOKEN_PROMPTS = [
     "The capital of France is", "Water boils at", "def main():\n    print(", "2 + 2 =",
@@ -52,33 +45,6 @@ NEXT_TOKEN_PROMPTS = [
     "La capitale de la France est", "The quick brown fox", "1, 2, 3, 4,", "<html><body><h1>",
     "Dear Sir or Madam,", "E = mc", "The", "Birds that cross oceans without rest fly for",
 ]
-
-
-class Godwit:
-    """The binary's diagnostic `logits`: logits after token sequences, or of their greedy
-    continuations, as float32 in a file whose shape a JSON line on stdout tells."""
-
-    def __init__(self, binary, work, n_ctx=512):
-        self.binary, self.work, self.n_ctx = binary, work, n_ctx
-
-    def logits(self, model, prompts, backend, n_generate=0, stepwise=False):
-        """f32 [n_prompts, n_vocab], or [n_prompts, n_generate, n_vocab] and the tokens chosen."""
-        request, answer = self.work / "prompts.json", self.work / "logits.bin"
-        request.write_text(json.dumps({"prompts": prompts}))
-        command = [self.binary, "logits", "-m", model, "-f", request, "-o", answer,
-                   "--backend", backend, "-c", str(self.n_ctx), "--kv", "f32"]
-        if stepwise:
-            command += ["--stepwise"]
-        if n_generate:
-            command += ["--generate", str(n_generate)]
-        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, check=True)
-        header = json.loads(done.stdout)
-        shape = (len(prompts), n_generate, header["n_vocab"])
-        values = np.fromfile(answer, "<f4")
-        answer.unlink()
-        if n_generate:
-            return values.reshape(shape), header["tokens"]
-        return values.reshape(shape[0], shape[2])
 
 
 def find_model(binary, model):
@@ -118,7 +84,7 @@ class Continuation:
         same = [a == b for a, b in zip(our_tokens, their_tokens)]
         self.n_same = same.index(False) if False in same else n
         self.identical = self.n_same == n
-        ours = peer.log_softmax(ours)
+        ours = log_softmax(ours)
         self.noise = 0.0  # largest difference of log-probabilities before the texts part
         for row, (_, best) in zip(ours[:self.n_same], theirs):
             ids = list(best)
@@ -170,15 +136,15 @@ def next_token_logprobs(godwit, model):
     llama = peer.LlamaCpp(model, n_vocab)
     prompts = [llama.tokenize(text) for text in NEXT_TOKEN_PROMPTS]
     theirs = np.stack([llama.next_logprobs(p) for p in prompts])
-    return theirs, peer.log_softmax(godwit.logits(model, prompts, "cpu")), prompts
+    return theirs, log_softmax(godwit.logits(model, prompts, "cpu")), prompts
 
 
 def run_distributions(godwit, model, options):
     copy = expanded_copy(model, options.work)
     theirs, cpu, prompts = next_token_logprobs(godwit, copy)
-    reference = peer.log_softmax(godwit.logits(copy, prompts, "reference"))
+    reference = log_softmax(godwit.logits(copy, prompts, "reference"))
     theirs_file, cpu_file, _ = next_token_logprobs(godwit, model)
-    few = peer.log_softmax(godwit.logits(model, prompts[:N_FEW], "reference"))
+    few = log_softmax(godwit.logits(model, prompts[:N_FEW], "reference"))
     columns = {"llama.cpp || cpu": kl_divergence(theirs, cpu),
                "llama.cpp || ref.": kl_divergence(theirs, reference),
                "ref. || cpu": kl_divergence(reference, cpu_file),

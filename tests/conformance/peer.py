@@ -10,14 +10,10 @@ import numpy as np
 import requests
 import xllamacpp
 
+from godwit_logits import log_softmax
+
 # A printable ASCII character in every byte-level BPE vocabulary used here.
 PLAIN_TOKEN = 64
-
-
-def log_softmax(logits):
-    logits = np.asarray(logits, dtype=np.float64)
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 class LlamaCpp:

@@ -29,7 +29,8 @@ import sys
 import numpy as np
 
 import peer
-from llama_cpp import Godwit, kl_divergence
+from godwit_logits import Godwit, log_softmax
+from llama_cpp import kl_divergence
 
 N_VOCAB = 4096
 N_GREEDY = 24
@@ -66,7 +67,7 @@ class Comparison:
     """Rows of log-probabilities after the same tokens on both sides."""
 
     def __init__(self, ours, theirs):
-        self.ours, self.theirs = peer.log_softmax(ours), theirs
+        self.ours, self.theirs = log_softmax(ours), theirs
         self.differences = np.abs(self.ours - self.theirs).max(axis=-1)
         self.kl = kl_divergence(self.theirs, self.ours)
 
@@ -123,7 +124,7 @@ def compare_quantised(godwit, options, name):
     prompts = [random_prompt(10 + i, 2 + 2 * i) for i in range(6)]
     theirs = np.stack([llama.next_logprobs(p) for p in prompts])
     del llama
-    reference = peer.log_softmax(godwit.logits(model, prompts, "reference"))
+    reference = log_softmax(godwit.logits(model, prompts, "reference"))
     ours = Comparison(godwit.logits(model, prompts, "cpu"), reference)
     kl_theirs = kl_divergence(reference, theirs)
     n, n_ties = ours.n_chosen_alike()
