@@ -8,6 +8,10 @@
 
 namespace godwit::engine {
 
+Session::Session(Engine& engine, backend::ContextId context) : engine_(&engine), context_(context) {
+  tokens_.reserve(engine.plan().n_context);
+}
+
 Session::Session(Session&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)),
       context_(other.context_),
@@ -250,16 +254,15 @@ Status Session::catch_up(TokenId next) {
 Status Session::run(std::span<const TokenId> tokens, RunRows wanted) {
   if (Status s = catch_up(tokens.front()); !s) return s;
   const size_t first_position = tokens_.size();
-  std::vector<program::Row> rows;
-  rows.reserve(tokens.size());
+  rows_.clear();
   for (size_t i = 0; i < tokens.size(); ++i) {
-    rows.push_back({.token = tokens[i],
-                    .position = {static_cast<int32_t>(first_position + i)},
-                    .wants_logits = i >= wanted.first_wanted,
-                    .tentative = i >= wanted.first_tentative});
+    rows_.push_back({.token = tokens[i],
+                     .position = {static_cast<int32_t>(first_position + i)},
+                     .wants_logits = i >= wanted.first_wanted,
+                     .tentative = i >= wanted.first_tentative});
   }
-  if (Status s = run_steps(rows, {0, engine_->program().main.size()}); !s) return s;
-  mtp_.note_run(first_position, rows.size());
+  if (Status s = run_steps(rows_, {0, engine_->program().main.size()}); !s) return s;
+  mtp_.note_run(first_position, rows_.size());
   return {};
 }
 

@@ -32,7 +32,7 @@ struct Snapshot {
 
 class Session {
  public:
-  Session(Engine& engine, backend::ContextId context) : engine_(&engine), context_(context) {}
+  Session(Engine& engine, backend::ContextId context);
   Session(Session&& other) noexcept;
   Session& operator=(Session&& other) noexcept;
   ~Session();
@@ -116,7 +116,8 @@ class Session {
 
   Engine* engine_;  // null when moved from
   backend::ContextId context_;
-  std::vector<TokenId> tokens_;  // all of them computed
+  std::vector<TokenId> tokens_;     // all of them computed; room for the whole context
+  std::vector<program::Row> rows_;  // of the call at hand, so that a step asks for no memory
   // Where a fixed part cannot be returned to everywhere: the fewest tokens it can be cut to.
   size_t n_settled_ = 0;
   MtpHead mtp_;

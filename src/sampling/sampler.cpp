@@ -298,6 +298,7 @@ TokenId Sampler::sample(std::span<const float> logits, std::span<const TokenId> 
     history = impl.known(history, logits.size());
     impl.notes.marked.resize(logits.size(), false);
     impl.notes.number.resize(logits.size(), 0);
+    impl.notes.ids.reserve(logits.size());
   }
   impl.candidates.fill(logits);
   if (!impl.settings.logit_bias.empty()) impl.apply_bias(logits);
