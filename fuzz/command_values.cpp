@@ -9,8 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/bench_plan.h"
-#include "apps/bench_report.h"
+#include "apps/bench/bench_plan.h"
+#include "apps/bench/report.h"
+#include "apps/bench/state_fill.h"
 #include "apps/command.h"
 #include "apps/flags.h"
 #include "apps/model_options.h"
@@ -107,6 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 4:
       (void)accepted(apps::parse_bench_format(text));
+      (void)accepted(apps::parse_state_fill(text));
       break;
     case 5:
       if (const auto rule = apps::parse_type_rule(text); accepted(rule)) {

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <map>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
+#include "apps/bench/decode.h"
+#include "apps/bench/prefill.h"
 #include "apps/chat.h"
 #include "apps/check.h"
 #include "apps/info.h"
@@ -262,6 +265,8 @@ TEST(Flags, EveryCommandsFlagsHaveALongFormAndHelpWithAnExample) {
   add_info_command(app);
   add_tokenize_command(app);
   add_bench_command(app);
+  add_bench_decode_command(app);
+  add_bench_prefill_command(app);
   add_check_command(app);
   add_logits_command(app);
   add_synth_command(app);
@@ -269,8 +274,9 @@ TEST(Flags, EveryCommandsFlagsHaveALongFormAndHelpWithAnExample) {
   settle_flags(app);
   for (const CLI::App* command : app.get_subcommands({})) {
     EXPECT_NE(command->help().find("Example"), std::string::npos) << command->get_name();
-    EXPECT_NE(command->help().find("godwit " + command->get_name()), std::string::npos)
-        << command->get_name();
+    std::string words = command->get_name();
+    std::ranges::replace(words, '-', ' ');
+    EXPECT_NE(command->help().find("godwit " + words), std::string::npos) << words;
     for (const CLI::Option* option : command->get_options()) {
       if (!option->nonpositional()) continue;
       EXPECT_FALSE(option->get_lnames().empty()) << option->get_name();

@@ -272,6 +272,18 @@ class Settings(GodwitTest):
             with self.subTest(flags=flags):
                 self.refuse(2, ("bench", "-m", self.tiny, *flags))
 
+    def test_bench_at_depth_flags(self):
+        for command in ("decode", "prefill"):
+            for flags in (("-o", "xml"), ("--fill-state", "nothing"), ("--fill-state", self.tiny),
+                          ("--start-position", "9999999"), ("--start-position", "9", "-c", "9")):
+                with self.subTest(command=command, flags=flags):
+                    self.refuse(1, ("bench", command, "-m", self.tiny, *flags))
+            for flags in (("-r", "0"), ("--start-position", "4,x"), ("--start-position", "-1")):
+                with self.subTest(command=command, flags=flags):
+                    self.refuse(2, ("bench", command, "-m", self.tiny, *flags))
+        self.refuse(1, ("bench", "prefill", "-m", self.tiny, "-p", "0"), "-p 0")
+        self.refuse(2, ("bench", "prefil", "-m", self.tiny), "prefil")
+
     def test_synth_flags(self):
         out = self.path("never.gguf")
         for flags in (("--shape", "nope"), ("--shape", "tiny", "--type", "q9"),

@@ -465,6 +465,46 @@ class Bench(Commands):
         self.assertEqual(done.err.count("pp4"), 2)
 
 
+class BenchAtDepth(Commands):
+    def rows(self, *args):
+        return json.loads(self.succeed("bench", *args, "-m", self.tiny, "-o", "json").out)
+
+    def test_decode_at_depths_that_nobody_computed(self):
+        for fill in ("random", "zeros"):
+            rows = self.rows("decode", "--start-position", "0,500", "-n", 4, "-r", 2,
+                             "--fill-state", fill)
+            self.assertEqual([r["start_position"] for r in rows], [0, 500])
+            self.assertGreater(rows[1]["bytes_per_token"], rows[0]["bytes_per_token"])
+            for row in rows:
+                self.assertEqual((row["n_gen"], row["fill_state"]), (4, fill))
+                self.assertEqual(len(row["samples_ns"]), 2)
+                self.assertGreater(row["us_per_token"], 0)
+                self.assertAlmostEqual(row["tokens_per_s"], 1e6 / row["us_per_token"])
+
+    def test_decode_from_a_saved_state(self):
+        state = self.path("bench.state")
+        self.succeed("run", "-m", self.tiny, "-no-cnv", "-p", "one two three four five", "-n", 3,
+                     "--ignore-eos", "--state", state)
+        row, = self.rows("decode", "-n", 2, "-r", 1, "--fill-state", state)
+        self.assertGreater(row["start_position"], 3)
+        beyond = self.godwit.run("bench", "decode", "-m", self.tiny, "-n", 2, "--fill-state",
+                                 state, "--start-position", row["start_position"] + 1)
+        self.assert_refused(beyond, 1, "positions", state)
+
+    def test_prefill(self):
+        rows = self.rows("prefill", "-p", "4,8", "--start-position", "0,300", "-r", 2)
+        self.assertEqual([(r["start_position"], r["n_prompt"]) for r in rows],
+                         [(0, 4), (0, 8), (300, 4), (300, 8)])
+        # Attention over 300 positions more.
+        self.assertGreater(rows[2]["multiply_adds_per_token"], rows[0]["multiply_adds_per_token"])
+
+    def test_markdown_ends_with_the_machine(self):
+        text = self.succeed("bench", "decode", "-m", self.tiny, "-n", 2, "-r", 1).text
+        lines = text.splitlines()
+        self.assertEqual(len({line.count("|") for line in lines[:3]}), 1)
+        self.assertRegex(lines[-1], r", KV f16/f16; commit \w+")
+
+
 class Check(Commands):
     def test_every_step_lies_within_its_bound(self):
         done = self.succeed("check", "-m", self.mixed)
@@ -484,11 +524,11 @@ class Help(Commands):
 
     def test_every_command_has_help_with_an_example(self):
         commands = self.succeed("--help").text.split("Subcommands:")[1].split("First steps:")[0]
-        listed = re.findall(r"^  ([a-z]+) ", commands, re.M)
+        listed = [name.replace("-", " ") for name in re.findall(r"^  ([a-z-]+) ", commands, re.M)]
         self.assertGreaterEqual(len(listed), 9)
         for name in listed:
             with self.subTest(command=name):
-                done = self.succeed(name, "--help")
+                done = self.succeed(*name.split(), "--help")
                 self.assertRegex(done.text, rf"Examples?:\s+(.*\| )?(.*\n)*.*godwit {name} ")
                 self.assertEqual(done.err, "")
 

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench.h"
+#include "apps/bench/bench.h"
+#include "apps/bench/decode.h"
+#include "apps/bench/prefill.h"
 #include "apps/chat.h"
 #include "apps/check.h"
 #include "apps/check_kernels.h"
@@ -34,6 +36,8 @@ void add_commands(CLI::App& app) {
   add_info_command(app);
   add_tokenize_command(app);
   add_bench_command(app);
+  add_bench_decode_command(app);
+  add_bench_prefill_command(app);
   add_check_command(app);
   add_check_megakernel_command(app);
   add_check_kernels_command(app);
@@ -45,6 +49,19 @@ void add_commands(CLI::App& app) {
   add_devices_command(app);
   add_completions_command(app);
   add_man_command(app);
+}
+
+// `check megakernel` and its like are commands of their own, registered under one word
+// (check-megakernel), with none of the flags of `check`.
+void join_command_words(const CLI::App& app, std::vector<std::string>& arguments) {
+  if (arguments.size() < 2) return;
+  const std::string joined = arguments[0] + '-' + arguments[1];
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() != joined) continue;
+    arguments.erase(arguments.begin());
+    arguments[0] = joined;
+    return;
+  }
 }
 
 // What a command left in stdio's buffer; a full disk is an error like any other.
@@ -98,14 +115,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  // `check kernels` and its like have flags of their own, none of `check`'s.
-  if (arguments.size() > 1 && arguments[0] == "check") {
-    const std::string joined = "check-" + arguments[1];
-    const auto is_joined = [&](const CLI::App* command) { return command->get_name() == joined; };
-    if (!app.get_subcommands(is_joined).empty()) {
-      arguments.erase(arguments.begin());
-      arguments[0] = joined;
-    }
-  }
+  join_command_words(app, arguments);
   return run(app, arguments);
 }

@@ -1,13 +1,14 @@
-// The rows of a benchmark and their four forms: Markdown, CSV, JSON, JSON lines. Column names and
-// keys are llama-bench's, so that scripts that read one read the other; Godwit's own come after.
+// The rows of a benchmark of a whole model. Column names and keys are llama-bench's, so that
+// scripts that read one read the other; Godwit's own come after.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "apps/bench_plan.h"
-#include "base/result.h"
+#include "apps/bench/bench_plan.h"
+#include "apps/bench/report.h"
 #include "engine/expert_report.h"
 
 namespace godwit::apps {
@@ -43,14 +44,18 @@ struct BenchRow {
   [[nodiscard]] size_t n_tokens() const;  // of all repetitions
 };
 
-enum class BenchFormat { kMarkdown, kCsv, kJson, kJsonLines };
+[[nodiscard]] std::vector<ReportColumn> bench_columns();
+[[nodiscard]] ReportRow bench_row(const BenchSetting& setting, const BenchRow& row);
+// Where the rows were measured, below the table; the footer tells the bandwidth too.
+[[nodiscard]] std::string machine_line(const BenchSetting& setting);
+[[nodiscard]] std::string bench_footer(const BenchSetting& setting);
 
-[[nodiscard]] Result<BenchFormat> parse_bench_format(const std::string& name);
-
-// Text before the first row, of one row, and after the last.
-[[nodiscard]] std::string bench_header(BenchFormat format, const BenchSetting& setting);
-[[nodiscard]] std::string bench_row(BenchFormat format, const BenchSetting& setting,
-                                    const BenchRow& row, bool first);
-[[nodiscard]] std::string bench_footer(BenchFormat format, const BenchSetting& setting);
+// Parts of rows that other tables of whole models have too.
+// The setting, and which test: the keys in front.
+[[nodiscard]] nlohmann::ordered_json setting_json(const BenchSetting& setting, const BenchRow& row);
+// What the cache of experts did; adds nothing where there is none.
+void add_expert_figures(nlohmann::ordered_json& json, const BenchSetting& setting,
+                        const BenchRow& row);
+[[nodiscard]] std::string expert_note(const BenchSetting& setting, const BenchRow& row);
 
 }  // namespace godwit::apps

@@ -10,6 +10,9 @@
 
 namespace godwit::apps {
 
+// Of a prompt, a generation or a depth: beyond all reason.
+inline constexpr size_t kMaxBenchTokens = size_t{1} << 22;
+
 struct BenchTest {
   size_t n_prompt = 0;
   size_t n_gen = 0;

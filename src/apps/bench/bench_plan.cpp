@@ -1,14 +1,9 @@
-#include "apps/bench_plan.h"
+#include "apps/bench/bench_plan.h"
 
 #include <algorithm>
 #include <charconv>
 
 namespace godwit::apps {
-namespace {
-
-constexpr size_t kMaxTokens = size_t{1} << 22;
-
-}  // namespace
 
 std::string BenchTest::name() const {
   std::string text;
@@ -50,8 +45,8 @@ Result<std::vector<BenchTest>> plan_bench(const BenchLists& lists) {
   }
   if (tests.empty()) return fail("nothing to measure: give -p, -n or -pg");
   for (const BenchTest& test : tests) {
-    if (std::max({test.n_prompt, test.n_gen, test.n_depth}) > kMaxTokens) {
-      return fail("a test of more than {} tokens", kMaxTokens);
+    if (std::max({test.n_prompt, test.n_gen, test.n_depth}) > kMaxBenchTokens) {
+      return fail("a test of more than {} tokens", kMaxBenchTokens);
     }
   }
   return tests;

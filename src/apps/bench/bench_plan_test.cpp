@@ -1,4 +1,4 @@
-#include "apps/bench_plan.h"
+#include "apps/bench/bench_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "apps/bench_report.h"
+#include "apps/bench/bench_report.h"
 
 #include <gtest/gtest.h>
 
@@ -34,10 +34,11 @@ BenchRow row() {
           .bytes_per_token = 1e8};
 }
 
-std::string report(BenchFormat format, int rows) {
-  std::string text = bench_header(format, setting());
-  for (int i = 0; i < rows; ++i) text += bench_row(format, setting(), row(), i == 0);
-  return text + bench_footer(format, setting());
+std::string report(BenchFormat format, int rows, const BenchSetting& s = setting()) {
+  Report made(format, bench_columns());
+  std::string text;
+  for (int i = 0; i < rows; ++i) text += made.add(bench_row(s, row()));
+  return text + made.end(bench_footer(s));
 }
 
 size_t count(const std::string& text, char c) {
@@ -94,7 +95,7 @@ TEST(BenchReport, LargeModelsAreCountedInGibAndBillions) {
   BenchSetting large = setting();
   large.model_bytes = uint64_t{3} << 30;
   large.n_params = 3'500'000'000;
-  const std::string text = bench_row(BenchFormat::kMarkdown, large, row(), true);
+  const std::string text = report(BenchFormat::kMarkdown, 1, large);
   EXPECT_NE(text.find("3.00 GiB"), std::string::npos) << text;
   EXPECT_NE(text.find("3.50 B"), std::string::npos) << text;
 }
@@ -102,15 +103,19 @@ TEST(BenchReport, LargeModelsAreCountedInGibAndBillions) {
 TEST(BenchReport, ANameThatIsNotUtf8DoesNotBreakJson) {
   BenchSetting odd = setting();
   odd.model_path = "\xff.gguf";
-  EXPECT_TRUE(json::accept(bench_row(BenchFormat::kJsonLines, odd, row(), true)));
-  EXPECT_NO_THROW((void)bench_row(BenchFormat::kCsv, odd, row(), true));
+  EXPECT_TRUE(json::accept(report(BenchFormat::kJsonLines, 1, odd)));
+  EXPECT_NO_THROW((void)report(BenchFormat::kCsv, 1, odd));
 }
 
 TEST(BenchReport, UnmeasuredBandwidthIsNoInfinity) {
   BenchSetting blind = setting();
   blind.bandwidth_gbps = 0;
-  const json parsed = json::parse(bench_row(BenchFormat::kJsonLines, blind, row(), true));
+  const json parsed = json::parse(report(BenchFormat::kJsonLines, 1, blind));
   EXPECT_EQ(parsed["percent_of_bandwidth"], 0.0);
+}
+
+TEST(Report, WithoutRowsIsStillJson) {
+  EXPECT_EQ(json::parse(Report(BenchFormat::kJson, {}).end("x")), json::array());
 }
 
 TEST(BenchReport, KnowsItsFormats) {

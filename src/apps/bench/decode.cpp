@@ -1,0 +1,64 @@
+#include "apps/bench/decode.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "apps/bench/bench_setting.h"
+#include "apps/bench/decode_timer.h"
+#include "apps/bench/depth_options.h"
+#include "apps/command.h"
+
+namespace godwit::apps {
+namespace {
+
+struct DecodeOptions {
+  DepthOptions depth;
+  size_t n_tokens = 32;
+};
+
+Status decode(DecodeOptions& options) {
+  const Result<BenchFormat> format = parse_bench_format(options.depth.format);
+  if (!format) return fail(format.error());
+  const Result<StateFill> fill = parse_state_fill(options.depth.fill);
+  if (!fill) return fail(fill.error());
+  const Result<std::unique_ptr<engine::Engine>> engine =
+      load_for_depth(options.depth, options.n_tokens);
+  if (!engine) return fail(engine.error());
+  Result<engine::Session> session = (*engine)->new_session();
+  if (!session) return fail(std::move(session).error());
+  Result<DecodeTimer> timer = DecodeTimer::create(*session, *fill,
+                                                  {.start_positions = options.depth.start_positions,
+                                                   .n_tokens = options.n_tokens,
+                                                   .n_repetitions = options.depth.n_repetitions,
+                                                   .seed = options.depth.seed});
+  if (!timer) return fail(std::move(timer).error());
+  BenchSetting setting = bench_setting(**engine);
+  Report report(*format, decode_columns());
+  for (const size_t position : timer->start_positions()) {
+    const Result<DecodeRow> row = timer->measure(position);
+    if (!row) return fail(row.error());
+    setting.bandwidth_gbps = row->bandwidth_gbps();
+    show(report.add(decode_report_row(setting, options.depth.fill, *row)));
+  }
+  show(report.end(machine_line(setting)));
+  return {};
+}
+
+}  // namespace
+
+void add_bench_decode_command(CLI::App& app) {
+  auto options = std::make_shared<DecodeOptions>();
+  CLI::App* command = app.add_subcommand(
+      "bench-decode", "Decode speed at a depth that is not computed (also: bench decode)");
+  add_depth_options(*command, options->depth);
+  command->add_option("-n,--n-gen", options->n_tokens, "Tokens of each repetition")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->footer(
+      "Output matrix and sampling are in the time; the floor is reading the bytes of a token.\n"
+      "Example:\n  godwit bench decode -m smollm2 --start-position 0,1024,4096");
+  command->callback([options] { finish(decode(*options)); });
+}
+
+}  // namespace godwit::apps

@@ -1,0 +1,32 @@
+// What `bench decode` and `bench prefill` have in common: where to begin, and what lies before.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/model_options.h"
+#include "base/result.h"
+
+namespace godwit::apps {
+
+struct DepthOptions {
+  ModelOptions model;
+  std::vector<size_t> start_positions;
+  std::string fill = "random";
+  uint64_t seed = 1;
+  size_t n_repetitions = 3;
+  std::string format = "md";
+};
+
+// -m and its like, --start-position, --fill-state, --seed, -r, -o, --json.
+void add_depth_options(CLI::App& command, DepthOptions& options);
+
+// Loads with a context that holds n_tokens after every start position, unless -c says otherwise.
+// Errors: a position beyond all reason.
+[[nodiscard]] Result<std::unique_ptr<engine::Engine>> load_for_depth(const DepthOptions& options,
+                                                                     size_t n_tokens);
+
+}  // namespace godwit::apps
