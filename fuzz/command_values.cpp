@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/bench/bench_plan.h"
+#include "apps/bench/kernel_plan.h"
 #include "apps/bench/report.h"
 #include "apps/bench/state_fill.h"
 #include "apps/command.h"
@@ -47,6 +48,22 @@ void prompt_gen(std::string_view text) {
   require(test->n_prompt > 0 || test->n_gen > 0);
   const auto again = apps::parse_prompt_gen(fmt::format("{},{}", test->n_prompt, test->n_gen));
   require(again && again->n_prompt == test->n_prompt && again->n_gen == test->n_gen);
+}
+
+void kernel_values(std::string_view text) {
+  if (const auto shape = apps::parse_matvec_shape(text); accepted(shape)) {
+    const auto again = apps::parse_matvec_shape(fmt::format("{}x{}", shape->rows, shape->cols));
+    require(again && *again == *shape);
+  }
+  if (const auto heads = apps::parse_attention_heads(text); accepted(heads)) {
+    require(heads->n_heads % heads->n_kv_heads == 0);
+  }
+  if (const auto pair = apps::parse_kv_pair(text); accepted(pair)) {
+    const auto again = apps::parse_kv_pair(
+        fmt::format("{}/{}", apps::kv_type_name(pair->k), apps::kv_type_name(pair->v)));
+    require(again && *again == *pair);
+  }
+  (void)accepted(apps::parse_isa(text));
 }
 
 void sampling_order(const std::string& text) {
@@ -109,6 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 4:
       (void)accepted(apps::parse_bench_format(text));
       (void)accepted(apps::parse_state_fill(text));
+      kernel_values(text);
       break;
     case 5:
       if (const auto rule = apps::parse_type_rule(text); accepted(rule)) {

@@ -9,6 +9,7 @@
 
 #include "apps/bench/bench.h"
 #include "apps/bench/decode.h"
+#include "apps/bench/kernel.h"
 #include "apps/bench/prefill.h"
 #include "apps/chat.h"
 #include "apps/check.h"
@@ -266,6 +267,7 @@ TEST(Flags, EveryCommandsFlagsHaveALongFormAndHelpWithAnExample) {
   add_tokenize_command(app);
   add_bench_command(app);
   add_bench_decode_command(app);
+  add_bench_kernel_command(app);
   add_bench_prefill_command(app);
   add_check_command(app);
   add_logits_command(app);

@@ -284,6 +284,15 @@ class Settings(GodwitTest):
         self.refuse(1, ("bench", "prefill", "-m", self.tiny, "-p", "0"), "-p 0")
         self.refuse(2, ("bench", "prefil", "-m", self.tiny), "prefil")
 
+    def test_bench_kernel_flags(self):
+        for flags in (("--type", "q9"), ("--shape", "64"), ("--shape", "64x100"), ("-o", "xml"),
+                      ("--isa", "sse"), ("--planes", "3"), ("--tokens", "0"),
+                      ("--attention", "--kv", "q9"), ("--attention", "--heads", "5x2x64"),
+                      ("--attention", "--positions", "0")):
+            with self.subTest(flags=flags):
+                self.refuse(1, ("bench", "kernel", *flags))
+        self.refuse(2, ("bench", "kernel", "-r", "0"))
+
     def test_synth_flags(self):
         out = self.path("never.gguf")
         for flags in (("--shape", "nope"), ("--shape", "tiny", "--type", "q9"),

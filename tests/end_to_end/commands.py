@@ -505,6 +505,28 @@ class BenchAtDepth(Commands):
         self.assertRegex(lines[-1], r", KV f16/f16; commit \w+")
 
 
+class BenchKernel(Commands):
+    def rows(self, *args):
+        return json.loads(self.succeed("bench", "kernel", "--json", *args).out)
+
+    def test_matrices(self):
+        rows = self.rows("--type", "q4_k,f32", "--shape", "256x512", "--tokens", "1,8",
+                         "--isa", "generic", "-r", 1)
+        self.assertEqual([(r["type"], r["n_tokens"], r["n_planes"]) for r in rows],
+                         [("q4_k", 1, 2), ("q4_k", 8, 2), ("f32", 1, 1), ("f32", 8, 1)])
+        for row in rows:
+            self.assertGreaterEqual(row["n_copies"] * row["bytes"], 512 << 20)
+            self.assertAlmostEqual(row["gbps"], row["bytes"] / row["us"] * 1e-3)
+            self.assertGreater(row["measured_bandwidth_gbps"], 0)
+
+    def test_attention(self):
+        rows = self.rows("--attention", "--kv", "f16,f32/f16", "--positions", "100,200",
+                         "--heads", "4x2x32")
+        self.assertEqual([(r["type_k"], r["type_v"], r["n_positions"]) for r in rows],
+                         [("f16", "f16", 100), ("f16", "f16", 200),
+                          ("f32", "f16", 100), ("f32", "f16", 200)])
+
+
 class Check(Commands):
     def test_every_step_lies_within_its_bound(self):
         done = self.succeed("check", "-m", self.mixed)

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "apps/bench/bench_setting.h"
-#include "apps/bench/median.h"
 #include "apps/bench/test_timer.h"
+#include "base/median.h"
 
 namespace godwit::apps {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/bench/median.h"
 #include "apps/bench/prefill_timer.h"
 
 namespace godwit::apps {
@@ -18,16 +17,6 @@ DecodeRow row() {
                       {.token_us = {200, 240}, .bandwidth_gbps = 10},
                       {.token_us = {120, 140}, .bandwidth_gbps = 20}};
   return made;
-}
-
-TEST(Median, LiesBetweenTwoSamplesInProportion) {
-  EXPECT_EQ(median_of({}), 0);
-  EXPECT_EQ(median_of({3}), 3);
-  EXPECT_EQ(median_of({4, 1, 2}), 2);
-  EXPECT_EQ(median_of({4, 1}), 2.5);
-  EXPECT_EQ(quantile_of({1, 2, 3, 4, 5}, 0), 1);
-  EXPECT_EQ(quantile_of({1, 2, 3, 4, 5}, 1), 5);
-  EXPECT_EQ(quantile_of({1, 2, 3}, 0.25), 1.5);
 }
 
 TEST(DecodeRow, SpeedIsThatOfTheMedianToken) {

@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "apps/bench/bench_setting.h"
-#include "apps/bench/median.h"
 #include "apps/bench/multiply_adds.h"
 #include "apps/bench/test_timer.h"
+#include "base/median.h"
 
 namespace godwit::apps {
 namespace {

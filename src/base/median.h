@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace godwit::apps {
+namespace godwit {
 
 // The sample at `quantile` (0 to 1) of the sorted ones, between two of them in proportion; 0 of
 // none.
@@ -23,4 +23,4 @@ namespace godwit::apps {
   return quantile_of(std::move(samples), 0.5);
 }
 
-}  // namespace godwit::apps
+}  // namespace godwit
