@@ -1,5 +1,6 @@
 #include "apps/logits.h"
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "apps/command.h"
 #include "apps/model_options.h"
+#include "apps/router_gaps.h"
 #include "engine/session.h"
 #include "sampling/sampler.h"
 
@@ -22,6 +24,7 @@ struct LogitsOptions {
   std::string output;
   size_t n_generate = 0;
   bool stepwise = false;
+  bool router_gaps = false;
 };
 
 // Text of a wrong value, however long it is.
@@ -89,6 +92,20 @@ Result<json> evaluate(engine::Session& session, std::span<const TokenId> prompt,
   return tokens;
 }
 
+// The gap of every token whose row of logits was written.
+Result<json> gaps_of_rows(const engine::Engine& engine, std::span<const TokenId> prompt,
+                          const json& generated) {
+  std::vector<TokenId> tokens(prompt.begin(), prompt.end());
+  for (const json& token : generated) tokens.push_back({token.get<int32_t>()});
+  const size_t n_rows = std::max<size_t>(1, generated.size());
+  tokens.resize(prompt.size() + n_rows - 1);  // nothing was computed after the last one
+  const Result<std::vector<double>> gaps = router_gaps(engine, tokens, n_rows);
+  if (!gaps) return fail(gaps.error());
+  json list = json::array();
+  for (const double gap : *gaps) list.push_back(std::isfinite(gap) ? json(gap) : json(nullptr));
+  return list;
+}
+
 Status logits(const LogitsOptions& options) {
   const Result<std::vector<std::vector<TokenId>>> prompts = read_prompts(options.input);
   if (!prompts) return fail(prompts.error());
@@ -107,6 +124,11 @@ Status logits(const LogitsOptions& options) {
     session->reset();
     Result<json> tokens = evaluate(*session, prompt, options, out);
     if (!tokens) return fail(std::move(tokens).error());
+    if (options.router_gaps) {
+      Result<json> gaps = gaps_of_rows(**engine, prompt, *tokens);
+      if (!gaps) return fail(std::move(gaps).error());
+      header["router_gaps"].push_back(*std::move(gaps));
+    }
     header["tokens"].push_back(*std::move(tokens));
   }
   out.close();
@@ -132,6 +154,8 @@ void add_logits_command(CLI::App& app) {
                    "Greedy tokens per prompt, one row of logits each; 0: the prompt's last row")
       ->capture_default_str();
   command->add_flag("--stepwise", options->stepwise, "Take the prompt token by token");
+  command->add_flag("--router-gaps", options->router_gaps,
+                    "Also how near the routers of each row came to another choice of experts");
   command->footer("Example:\n  godwit logits -m smollm2 -f prompts.json -o logits.bin --kv f32");
   command->callback([options] { finish(logits(*options)); });
 }

@@ -26,19 +26,18 @@ class Godwit:
 
     def __init__(self, binary, work, n_ctx=512, kv="f32"):
         self.binary, self.work, self.n_ctx, self.kv = binary, work, n_ctx, kv
+        self.header = {}  # the JSON of the last call
 
-    def logits(self, model, prompts, backend, n_generate=0, stepwise=False):
+    def logits(self, model, prompts, backend, n_generate=0, *flags):
         """f32 [n_prompts, n_vocab], or [n_prompts, n_generate, n_vocab] and the tokens chosen."""
         request, answer = self.work / "prompts.json", self.work / "logits.bin"
         request.write_text(json.dumps({"prompts": prompts}))
         command = [self.binary, "logits", "-m", model, "-f", request, "-o", answer,
-                   "--backend", backend, "-c", str(self.n_ctx), "--kv", self.kv]
-        if stepwise:
-            command += ["--stepwise"]
+                   "--backend", backend, "-c", str(self.n_ctx), "--kv", self.kv, *flags]
         if n_generate:
             command += ["--generate", str(n_generate)]
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, check=True)
-        header = json.loads(done.stdout)
+        self.header = header = json.loads(done.stdout)
         shape = (len(prompts), n_generate, header["n_vocab"])
         values = np.fromfile(answer, "<f4")
         answer.unlink()

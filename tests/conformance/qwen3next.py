@@ -19,7 +19,9 @@ its prompts token by token, since its own prompt path differs from its step path
   iq2    the same with IQ2_XXS experts, their down matrices in IQ2_S, the rest in Q4_K.
 
 A choice may differ where it is a tie: where the two tokens lie closer together than twice the
-largest difference of log-probabilities seen at that place, and that is within its bound.
+largest difference of log-probabilities seen at that place, and that is within its bound. A row is a
+tie of routers where in some layer the logits of the last expert chosen and of the first one not
+chosen are less than 5e-5 apart, some times the engines' differences (`godwit logits --router-gaps`).
 """
 import argparse
 import pathlib
@@ -36,6 +38,7 @@ N_VOCAB = 4096
 N_GREEDY = 24
 N_LONG, N_AFTER = 1100, 100
 N_STEPWISE = 200
+ROUTER_TIE = 5e-5
 SHAPE = ["--shape", "qwen3next-8l", "--layers", "4", "--vocab", str(N_VOCAB)]
 DENSE = ["attn_qkv", "attn_gate", "attn_q", "attn_k", "attn_v", "attn_output", "ssm_out", "ssm_ba",
          "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp", "token_embd", "output"]
@@ -64,10 +67,14 @@ def random_prompt(seed, n):
 
 
 class Comparison:
-    """Rows of log-probabilities after the same tokens on both sides."""
+    """Rows of log-probabilities after the same tokens on both sides. router_gaps, a number per row:
+    rows in which a router all but tied may have gone to other experts on the other side, so they
+    are counted and not judged."""
 
-    def __init__(self, ours, theirs):
-        self.ours, self.theirs = log_softmax(ours), theirs
+    def __init__(self, ours, theirs, router_gaps=None):
+        rows = np.ones(len(theirs), bool) if router_gaps is None else router_gaps >= ROUTER_TIE
+        self.n_router_ties = int((~rows).sum())
+        self.ours, self.theirs = log_softmax(ours)[rows], theirs[rows]
         self.differences = np.abs(self.ours - self.theirs).max(axis=-1)
         self.kl = kl_divergence(self.theirs, self.ours)
 
@@ -84,18 +91,21 @@ class Comparison:
     def judge(self, title, max_difference, max_kl):
         n, n_ties = self.n_chosen_alike()
         worst, kl = float(self.differences.max()), float(self.kl.max())
-        holds = n == len(self.kl) and worst <= max_difference and kl <= max_kl
-        print(f"{title}: {n} of {len(self.kl)} choices alike ({n_ties} ties), largest difference "
-              f"{worst:.1e} of {max_difference:.0e}, largest KL {kl:.1e} of {max_kl:.0e}"
-              f"{'' if holds else '  DOES NOT HOLD'}", flush=True)
+        # A router that ties in more than one row of ten is no accident.
+        holds = 10 * self.n_router_ties <= len(self.kl)
+        holds = holds and n == len(self.kl) and worst <= max_difference and kl <= max_kl
+        print(f"{title}: {n} of {len(self.kl)} choices alike ({n_ties} ties; {self.n_router_ties} more "
+              f"rows are ties of routers), largest difference {worst:.1e} of {max_difference:.0e}, "
+              f"largest KL {kl:.1e} of {max_kl:.0e}{'' if holds else '  DOES NOT HOLD'}", flush=True)
         return holds
 
 
 def continue_greedily(godwit, llama, model, prompt, n):
     """Godwit's n greedy rows after the prompt, and llama.cpp's after the same tokens."""
-    rows, tokens = godwit.logits(model, [prompt], "cpu", n)
+    rows, tokens = godwit.logits(model, [prompt], "cpu", n, "--router-gaps")
+    gaps = np.array(godwit.header["router_gaps"][0])
     theirs = [llama.next_logprobs(prompt + tokens[0][:i], keep=True) for i in range(n)]
-    return Comparison(rows[0], np.stack(theirs))
+    return Comparison(rows[0], np.stack(theirs), gaps)
 
 
 def compare_f32(godwit, options):
@@ -111,7 +121,7 @@ def compare_long(godwit, options):
     prompt = random_prompt(4, N_LONG)
     some = [prompt[:N_STEPWISE]]
     same = np.array_equal(godwit.logits(model, some, "cpu"),
-                          godwit.logits(model, some, "cpu", stepwise=True))
+                          godwit.logits(model, some, "cpu", 0, "--stepwise"))
     print(f"prompt at once and step by step: {'the same bits' if same else 'DIFFER'}", flush=True)
     llama = peer.LlamaCpp(model, N_VOCAB, n_ctx=N_LONG + N_AFTER, n_ubatch=1)
     return continue_greedily(godwit, llama, model, prompt, N_AFTER).judge(
