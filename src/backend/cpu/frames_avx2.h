@@ -17,6 +17,17 @@ template <class Vector, size_t kHalves, size_t kTokens>
   }
 }
 
+// sums += d * dx * isums, once per block of 256 columns.
+template <size_t kTokens>
+[[gnu::always_inline]] inline void add_scaled(__m256 d, const __m256i (&isums)[kTokens],
+                                              const Activations& x, __m256 (&sums)[kTokens]) {
+#pragma GCC unroll 8
+  for (size_t t = 0; t < kTokens; ++t) {
+    const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x.scales[t * x.scale_stride]));
+    sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isums[t]), scale, sums[t]);
+  }
+}
+
 // Tiles that enter the sums at once. Kernel: Tile; kColumns of a tile; add_half(tile, half, x, b,
 // sums), which adds one half of tile b of the row to sums[kTokens].
 template <class Kernel>

@@ -10,6 +10,17 @@
 namespace godwit::cpu::avx512vnni {
 namespace {
 
+// sums += d * dx * isums, once per block of 256 columns.
+template <size_t kTokens>
+[[gnu::always_inline]] inline void add_scaled(__m512 d, const __m512i (&isums)[kTokens],
+                                              const Activations& x, __m512 (&sums)[kTokens]) {
+#pragma GCC unroll 16
+  for (size_t t = 0; t < kTokens; ++t) {
+    const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x.scales[t * x.scale_stride]));
+    sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isums[t]), scale, sums[t]);
+  }
+}
+
 // Tiles that enter the sums at once. Kernel: Tile; kColumns of a tile; add_tile(tile, x, b, sums),
 // which adds tile b of the row to sums[kTokens].
 template <class Kernel>

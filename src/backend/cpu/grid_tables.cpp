@@ -5,13 +5,13 @@
 namespace godwit::cpu {
 namespace {
 
-// The bytes of each point, times `factor`, as one word.
+// The bytes of each point as one word.
 template <class Word, size_t N>
-constexpr GridTable<Word, N> as_words(const quant::Grid<N, sizeof(Word)>& grid, int factor) {
+constexpr GridTable<Word, N> as_words(const quant::Grid<N, sizeof(Word)>& grid) {
   GridTable<Word, N> table{};
   for (size_t point = 0; point < N; ++point) {
     for (size_t i = 0; i < sizeof(Word); ++i) {
-      const auto byte = static_cast<uint8_t>(grid.points[point][i] * factor);
+      const auto byte = static_cast<uint8_t>(grid.points[point][i]);
       table.entries[point] |= Word{byte} << (8 * i);
     }
   }
@@ -46,15 +46,6 @@ constexpr Weights magnitudes(const quant::ValueTable<N>& levels) {
   return weights;
 }
 
-constexpr Weights shifted() {
-  Weights weights{};
-  for (size_t i = 0; i < 3; ++i) {
-    weights.plus[i] = 8 * quant::kIq1Levels.values[i] + 1;
-    weights.minus[i] = 8 * quant::kIq1Levels.values[i] - 1;
-  }
-  return weights;
-}
-
 struct Place {
   unsigned shift;
   unsigned sign;
@@ -81,26 +72,22 @@ constexpr Place kPlaces3[6] = {{0, 3}, {3, 0}, {0, 4}, {3, 1}, {0, 5}, {3, 2}};
 }  // namespace
 
 constinit const GridTable<uint64_t, 256> kGridIQ2_XXS =
-    as_words<uint64_t>(quant::expand_grid<8>(quant::kIq2XxsCodes, quant::kIq2Levels), 1);
+    as_words<uint64_t>(quant::expand_grid<8>(quant::kIq2XxsCodes, quant::kIq2Levels));
 constinit const GridTable<uint64_t, 512> kGridIQ2_XS =
-    as_words<uint64_t>(quant::expand_grid<8>(quant::kIq2XsCodes, quant::kIq2Levels), 1);
+    as_words<uint64_t>(quant::expand_grid<8>(quant::kIq2XsCodes, quant::kIq2Levels));
 constinit const GridTable<uint64_t, 1024> kGridIQ2_S =
-    as_words<uint64_t>(quant::expand_grid<8>(quant::kIq2SCodes, quant::kIq2Levels), 1);
+    as_words<uint64_t>(quant::expand_grid<8>(quant::kIq2SCodes, quant::kIq2Levels));
 constinit const GridTable<uint32_t, 256> kGridIQ3_XXS =
-    as_words<uint32_t>(quant::expand_grid<4>(quant::kIq3XxsCodes, quant::kIq3XxsLevels), 1);
+    as_words<uint32_t>(quant::expand_grid<4>(quant::kIq3XxsCodes, quant::kIq3XxsLevels));
 constinit const GridTable<uint32_t, 512> kGridIQ3_S =
-    as_words<uint32_t>(quant::expand_grid<4>(quant::kIq3SCodes, quant::kIq3SLevels), 1);
-constinit const GridTable<uint64_t, 2048> kGridIQ1 =
-    as_words<uint64_t>(quant::expand_grid<8>(quant::kIq1Codes, quant::kIq1Levels), 8);
+    as_words<uint32_t>(quant::expand_grid<4>(quant::kIq3SCodes, quant::kIq3SLevels));
 
 constinit const LevelTable<256> kLevelsIQ2_XXS = as_levels(quant::kIq2XxsCodes, 8);
 constinit const LevelTable<512> kLevelsIQ2_XS = as_levels(quant::kIq2XsCodes, 8);
 constinit const LevelTable<1024> kLevelsIQ2_S = as_levels(quant::kIq2SCodes, 8);
 constinit const LevelTable<256> kLevelsIQ3_XXS = as_levels(quant::kIq3XxsCodes, 6);
 constinit const LevelTable<512> kLevelsIQ3_S = as_levels(quant::kIq3SCodes, 6);
-constinit const LevelTable<2048> kLevelsIQ1 = as_levels(quant::kIq1Codes, 8);
 
-constinit const ValueTables<4> kValuesIQ1 = as_values(shifted(), 2, kPlaces2);
 constinit const ValueTables<4> kValuesIQ2 = as_values(magnitudes(quant::kIq2Levels), 2, kPlaces2);
 constinit const ValueTables<6> kValuesIQ3_XXS =
     as_values(magnitudes(quant::kIq3XxsLevels), 3, kPlaces3);

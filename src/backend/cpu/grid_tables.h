@@ -19,8 +19,6 @@ extern const GridTable<uint64_t, 512> kGridIQ2_XS;
 extern const GridTable<uint64_t, 1024> kGridIQ2_S;
 extern const GridTable<uint32_t, 256> kGridIQ3_XXS;
 extern const GridTable<uint32_t, 512> kGridIQ3_S;
-// IQ1_S and IQ1_M: eight times the signed entry, -8, 0 or 8; a delta of 1 or -1 comes on top.
-extern const GridTable<uint64_t, 2048> kGridIQ1;
 
 // The same for kernels that read 64 bytes at a time by byte permutes: they first turn codes into
 // numbers of levels, of which there are few, then these, each with its sign, into values.
@@ -37,16 +35,14 @@ extern const LevelTable<512> kLevelsIQ2_XS;
 extern const LevelTable<1024> kLevelsIQ2_S;
 extern const LevelTable<256> kLevelsIQ3_XXS;
 extern const LevelTable<512> kLevelsIQ3_S;
-extern const LevelTable<2048> kLevelsIQ1;
 
-// 64 + weight by a 6-bit index made of a level and a sign (for IQ1: the delta's). A table knows
-// its place of the level, shift(t) bits up, and its place of the sign, bit sign(t).
+// 64 + weight by a 6-bit index made of a level and a sign. A table knows its place of the level,
+// shift(t) bits up, and its place of the sign, bit sign(t).
 template <size_t kTables>
 struct ValueTables {
   alignas(64) uint8_t values[kTables][64];
 };
 // Levels of two bits: shifts 0, 2, 2, 4, signs 4, 5, 0, 1.
-extern const ValueTables<4> kValuesIQ1;
 extern const ValueTables<4> kValuesIQ2;
 // Levels of three bits: shifts 0, 3, 0, 3, 0, 3, signs 3, 0, 4, 1, 5, 2.
 extern const ValueTables<6> kValuesIQ3_XXS;

@@ -1,8 +1,8 @@
 // The packed layouts of the types whose weights come from a codebook, one for all instruction sets:
 // tiles of 16 rows by 256 columns, eight groups of 32 columns each, tiles in the order of
 // tile_layout.h. A row is a dword lane again: codes, signs and scales vectorise over rows, whether
-// the codebook is then read by byte permutes or entry by entry. As many bytes as in the file, but
-// for IQ1_M (+3.6 %), whose scattered block scale is put together.
+// the codebook is then read by byte permutes or entry by entry. As many bytes as in the file. IQ1_S
+// and IQ1_M are in low_bit_tiles.h: their codebook is looked up once, by the packing.
 //
 // In a group, code j is the index of the codebook entry of weights 8 j .. 8 j + 7. In every [64]
 // array byte 4 r + j belongs to row r and code j; a plane [8] is one word of 64 bits, lowest byte
@@ -77,33 +77,8 @@ struct TileIQ3_S {
   uint8_t d[32];
 };
 
-// weight = kUnit * d * (2 s + 1) * (8 entry + delta), delta = 1 or -1.
-// scales: bits 2..0 s, bit 3 is set where delta is -1.
-struct TileIQ1_S {
-  static constexpr float kUnit = 0.125f;
-  struct Group {
-    uint8_t codes[64];
-    uint8_t planes[3][8];
-    uint8_t scales[8];
-  } groups[kGridGroups];
-  uint8_t d[32];
-};
-
-// negative: set where the delta of the code's eight weights is -1. scales as for IQ2_XS.
-struct TileIQ1_M {
-  static constexpr float kUnit = 0.125f;
-  struct Group {
-    uint8_t codes[64];
-    uint8_t planes[3][8];
-    uint8_t negative[8];
-    uint8_t scales[2][8];
-  } groups[kGridGroups];
-  uint8_t d[32];
-};
-
 static_assert(sizeof(TileIQ2_XXS) == 16 * 66 && sizeof(TileIQ3_XXS) == 16 * 98);
 static_assert(sizeof(TileIQ2_XS) == 16 * 74 && sizeof(TileIQ2_S) == 16 * 82);
-static_assert(sizeof(TileIQ3_S) == 16 * 110 && sizeof(TileIQ1_S) == 16 * 50);
-static_assert(sizeof(TileIQ1_M) == 16 * 58);
+static_assert(sizeof(TileIQ3_S) == 16 * 110);
 
 }  // namespace godwit::cpu

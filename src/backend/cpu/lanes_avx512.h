@@ -57,17 +57,32 @@ namespace {
   return dot;
 }
 
+// Bits kFrom + kBits - 1..kFrom of every byte, moved to bit kTo and up; the others are 0. One
+// affine map over bits instead of a shift and a mask: two units take either, and a third is left
+// over.
+template <int kFrom, int kBits, int kTo>
+[[gnu::always_inline]] inline __m512i field(__m512i bytes) {
+  if constexpr (kFrom == kTo) {
+    constexpr int kMask = ((1 << kBits) - 1) << kTo;
+    return _mm512_and_si512(bytes, _mm512_set1_epi8(static_cast<char>(kMask)));
+  } else {
+    uint64_t matrix = 0;  // byte 7 - i: the bits of the source whose sum is bit i
+    for (int i = 0; i < kBits; ++i) matrix |= uint64_t{1} << (kFrom + i + 8 * (7 - kTo - i));
+    const __m512i rows = _mm512_set1_epi64(static_cast<int64_t>(matrix));
+    return _mm512_gf2p8affine_epi64_epi8(bytes, rows, 0);
+  }
+}
+
 // The low (kUpper 0) or high four bits of every byte.
 template <size_t kUpper>
 [[gnu::always_inline]] inline __m512i nibbles(__m512i both) {
-  return _mm512_and_si512(kUpper == 0 ? both : _mm512_srli_epi16(both, 4), _mm512_set1_epi8(15));
+  return field<4 * kUpper, 4, 0>(both);
 }
 
 // Bits 2 kPart + 1..2 kPart of every byte.
 template <size_t kPart>
 [[gnu::always_inline]] inline __m512i two_bits(__m512i codes) {
-  if constexpr (kPart != 0) codes = _mm512_srli_epi16(codes, 2 * kPart);
-  return _mm512_and_si512(codes, _mm512_set1_epi8(3));
+  return field<2 * kPart, 2, 0>(codes);
 }
 
 // Bit kBit of every byte, moved to bit kTo (the others are anything).

@@ -25,17 +25,6 @@
 namespace godwit::cpu::avx2 {
 namespace {
 
-// sums += d * dx * isums, once per block of 256 columns.
-template <size_t kTokens>
-[[gnu::always_inline]] inline void add_scaled(__m256 d, const __m256i (&isums)[kTokens],
-                                              const Activations& x, __m256 (&sums)[kTokens]) {
-#pragma GCC unroll 8
-  for (size_t t = 0; t < kTokens; ++t) {
-    const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x.scales[t * x.scale_stride]));
-    sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isums[t]), scale, sums[t]);
-  }
-}
-
 // sums -= dmin * dx * (minima times sums of x). mins[i] holds each row's two minima that belong to
 // word i of Activations::sums, counted from word `first`.
 template <size_t kWords, size_t kTokens>

@@ -27,17 +27,6 @@
 namespace godwit::cpu::avx512vnni {
 namespace {
 
-// sums += d * dx * isums, once per block of 256 columns.
-template <size_t kTokens>
-[[gnu::always_inline]] inline void add_scaled(__m512 d, const __m512i (&isums)[kTokens],
-                                              const Activations& x, __m512 (&sums)[kTokens]) {
-#pragma GCC unroll 16
-  for (size_t t = 0; t < kTokens; ++t) {
-    const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x.scales[t * x.scale_stride]));
-    sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isums[t]), scale, sums[t]);
-  }
-}
-
 // sums -= dmin * dx * (minima times sums of x). mins[i] holds each row's two minima that belong to
 // word i of Activations::sums, counted from word `first`.
 template <size_t kWords, size_t kTokens>
@@ -167,21 +156,15 @@ struct TableGroups {
 template <size_t kPair>
 [[gnu::always_inline]] inline void unpack_pair(const TileQ6_K::Chunk& chunk, __m512i (&half0)[4],
                                                __m512i (&half1)[4]) {
-  const __m512i low_mask = _mm512_set1_epi8(15);
-  const __m512i code_mask = _mm512_set1_epi8(63);
-  constexpr int kSelect = 0xca;  // a ? b : c
-  const auto join = [&](__m512i low, __m512i high) __attribute__((always_inline)) {
-    return _mm512_and_si512(_mm512_ternarylogic_epi32(low_mask, low, high, kSelect), code_mask);
-  };
 #pragma GCC unroll 2
   for (size_t k = 0; k < 2; ++k) {
     const __m512i high = load(chunk.high[k]);
     const __m512i even = load(chunk.low[2 * k]);
     const __m512i odd = load(chunk.low[2 * k + 1]);
-    half0[2 * k] = join(even, _mm512_slli_epi16(high, 4));
-    half0[2 * k + 1] = join(odd, _mm512_slli_epi16(high, 2));
-    half1[2 * k] = join(_mm512_srli_epi16(even, 4), high);
-    half1[2 * k + 1] = join(_mm512_srli_epi16(odd, 4), _mm512_srli_epi16(high, 2));
+    half0[2 * k] = _mm512_or_si512(nibbles<0>(even), field<0, 2, 4>(high));
+    half0[2 * k + 1] = _mm512_or_si512(nibbles<0>(odd), field<2, 2, 4>(high));
+    half1[2 * k] = _mm512_or_si512(nibbles<1>(even), field<4, 2, 4>(high));
+    half1[2 * k + 1] = _mm512_or_si512(nibbles<1>(odd), field<6, 2, 4>(high));
   }
 }
 template <size_t kPair>

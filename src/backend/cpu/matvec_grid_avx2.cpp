@@ -2,7 +2,7 @@
 // Shapes and types: weights in tiles of grid_tiles.h, [rows / 16, cols / 256]; x kQ8Block256.
 // Preconditions: those of MatVecArgs; the caller guarantees them.
 // Bytes moved: rows * cols / 256 * (tile bytes / 16) of weights, once per chunk of tokens; the
-//   codebooks (1-16 KB) stay in the first-level cache. Floor = bytes / read bandwidth, but the
+//   codebooks (1-8 KB) stay in the first-level cache. Floor = bytes / read bandwidth, but the
 //   look-ups need longer; measured: docs/BENCHMARKS.md.
 // Work split: codes, signs and scales of eight rows are made ready at once, then 32 weights of one
 //   row are put together and serve up to 8 tokens; lanes are summed once per 256 columns.
@@ -163,11 +163,6 @@ template <class Code, size_t kEntries>
   return {magnitude, _mm256_or_si256(negative, _mm256_set1_epi8(1))};
 }
 
-[[gnu::always_inline]] inline Weights with_deltas(__m256i eightfold, __m256i deltas) {
-  const __m256i weights = _mm256_add_epi8(eightfold, deltas);
-  return {_mm256_abs_epi8(weights), weights};
-}
-
 // A policy per type. prepare() makes a Group ready for the rows of one half; weights() puts the
 // weights of one of these rows together.
 
@@ -245,40 +240,6 @@ struct IQ3_S {
                                                 size_t row) {
     return with_signs(look_up(kGridIQ3_S, ready.codes[0][row], ready.codes[1][row]),
                       ready.signs[row]);
-  }
-};
-
-struct IQ1_S {
-  using Tile = TileIQ1_S;
-  static constexpr size_t kScaleColumns = 32;
-  [[gnu::always_inline]] static void prepare(const Tile::Group& in, size_t half, Group& out) {
-    store_codes(in.codes, in.planes, half, out.codes[0]);
-    const __m256i nibbles = load_nibbles(in.scales, half);
-    const __m256i s = _mm256_and_si256(nibbles, _mm256_set1_epi32(7));
-    const __m256i negative = _mm256_cmpgt_epi32(nibbles, _mm256_set1_epi32(7));
-    store256(out.signs, _mm256_or_si256(negative, _mm256_set1_epi8(1)));
-    store256(out.scales, pair_scales(s, s));
-  }
-  [[gnu::always_inline]] static Weights weights(const Tile::Group&, const Group& ready, size_t,
-                                                size_t row) {
-    return with_deltas(look_up(kGridIQ1, ready.codes[0][row]), broadcast_dword(ready.signs[row]));
-  }
-};
-
-struct IQ1_M {
-  using Tile = TileIQ1_M;
-  static constexpr size_t kScaleColumns = 16;
-  [[gnu::always_inline]] static void prepare(const Tile::Group& in, size_t half, Group& out) {
-    store_codes(in.codes, in.planes, half, out.codes[0]);
-    const __m256i negative = spread_plane(in.negative, half);
-    store256(out.signs, _mm256_or_si256(negative, _mm256_set1_epi8(1)));
-    store256(out.scales,
-             pair_scales(load_nibbles(in.scales[0], half), load_nibbles(in.scales[1], half)));
-  }
-  [[gnu::always_inline]] static Weights weights(const Tile::Group&, const Group& ready, size_t,
-                                                size_t row) {
-    return with_deltas(look_up(kGridIQ1, ready.codes[0][row]),
-                       spread_bytes(broadcast_dword(ready.signs[row])));
   }
 };
 
@@ -379,8 +340,6 @@ template <class Type>
 
 }  // namespace
 
-void matvec_iq1_s(const MatVecArgs& args) { run<IQ1_S>(args); }
-void matvec_iq1_m(const MatVecArgs& args) { run<IQ1_M>(args); }
 void matvec_iq2_xxs(const MatVecArgs& args) { run<IQ2_XXS>(args); }
 void matvec_iq2_xs(const MatVecArgs& args) { run<IQ2_XS>(args); }
 void matvec_iq2_s(const MatVecArgs& args) { run<IQ2_S>(args); }

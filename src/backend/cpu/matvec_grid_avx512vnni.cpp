@@ -243,34 +243,6 @@ struct IQ3_S {
   }
 };
 
-template <class Group>
-[[gnu::always_inline]] inline void unpack_iq1(const Group& in, __m512i negative, Unpacked& out) {
-  const Codes<2048> codes = select<2048>(load(in.codes), load_mask(in.planes[0]),
-                                         load_mask(in.planes[1]), load_mask(in.planes[2]));
-  join_values(kValuesIQ1, look_up(kLevelsIQ1.low, codes), look_up(kLevelsIQ1.high, codes), negative,
-              out);
-}
-
-struct IQ1_S {
-  using Tile = TileIQ1_S;
-  static constexpr size_t kScaleColumns = 32;
-  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
-    const __m512i nibbles = load_nibbles(in.scales);
-    const __mmask16 negative = _mm512_test_epi32_mask(nibbles, _mm512_set1_epi32(8));
-    unpack_iq1(in, _mm512_maskz_set1_epi32(negative, -1), out);
-    out.scales = odd_scales(_mm512_and_si512(nibbles, _mm512_set1_epi32(7)));
-  }
-};
-
-struct IQ1_M {
-  using Tile = TileIQ1_M;
-  static constexpr size_t kScaleColumns = 16;
-  [[gnu::always_inline]] static void unpack(const Tile::Group& in, Unpacked& out) {
-    unpack_iq1(in, _mm512_movm_epi8(load_mask(in.negative)), out);
-    out.scales = pair_scales(in.scales);
-  }
-};
-
 // x is that of Rearranged.
 template <class Type>
 struct Permutes {
@@ -417,8 +389,6 @@ template <class Type>
 
 }  // namespace
 
-void matvec_iq1_s(const MatVecArgs& args) { run<IQ1_S>(args, avx2::matvec_iq1_s); }
-void matvec_iq1_m(const MatVecArgs& args) { run<IQ1_M>(args, avx2::matvec_iq1_m); }
 void matvec_iq2_xxs(const MatVecArgs& args) { run<IQ2_XXS>(args, avx2::matvec_iq2_xxs); }
 void matvec_iq2_xs(const MatVecArgs& args) { run<IQ2_XS>(args, avx2::matvec_iq2_xs); }
 void matvec_iq2_s(const MatVecArgs& args) { run<IQ2_S>(args, avx2::matvec_iq2_s); }

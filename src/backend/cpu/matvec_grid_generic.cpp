@@ -1,6 +1,7 @@
 // Computes: y[t, r] = sum over blocks b of (kUnit * d) * dx * (sum over groups g of scale_g *
 //   dot_g), for the types whose weights come from a codebook.
-// Shapes and types: weights in tiles of grid_tiles.h, [rows / 16, cols / 256]; x kQ8Block256.
+// Shapes and types: weights in tiles of grid_tiles.h and, for IQ1, low_bit_tiles.h,
+//   [rows / 16, cols / 256]; x kQ8Block256.
 // Preconditions: those of MatVecArgs; the caller guarantees them.
 // Bytes moved: the tiles once per token. Work split: by the caller, in whole tiles.
 // Arithmetic: exact. The inner sum is an integer: at most 256 * 62 * 127 * 31 (IQ3_XXS), 2^26. Then
@@ -13,6 +14,7 @@
 #include "backend/cpu/generic_rows.h"
 #include "backend/cpu/grid_tables.h"
 #include "backend/cpu/grid_tiles.h"
+#include "backend/cpu/low_bit_tiles.h"
 #include "backend/cpu/matvec_kernels.h"
 
 namespace godwit::cpu::generic {
@@ -47,13 +49,6 @@ void put_entry(uint64_t entry, unsigned signs, size_t g, size_t j, GridRow& out)
   for (size_t i = 0; i < 8; ++i) {
     const auto weight = static_cast<int8_t>(entry >> (8 * i));
     out.q[32 * g + 8 * j + i] = (signs >> i & 1) != 0 ? static_cast<int8_t>(-weight) : weight;
-  }
-}
-
-void put_delta(uint64_t entry, int delta, size_t g, size_t j, GridRow& out) {
-  for (size_t i = 0; i < 8; ++i) {
-    const auto weight = static_cast<int8_t>(entry >> (8 * i));
-    out.q[32 * g + 8 * j + i] = static_cast<int8_t>(weight + delta);
   }
 }
 
@@ -118,22 +113,40 @@ void unpack(const TileIQ3_S::Group& group, size_t row, size_t g, GridRow& out) {
   put_scales(nibble(group.scales, row), nibble(group.scales, row), g, out);
 }
 
-void unpack(const TileIQ1_S::Group& group, size_t row, size_t g, GridRow& out) {
-  const unsigned scale = nibble(group.scales, row);
-  for (size_t j = 0; j < 4; ++j) {
-    const size_t code = wide_code(group.codes, group.planes, row, j);
-    put_delta(kGridIQ1.entries[code], (scale & 8) != 0 ? -1 : 1, g, j, out);
-  }
-  put_scales(scale & 7, scale & 7, g, out);
+template <class Tile>
+void unpack_row(const Tile& tile, size_t row, GridRow& out) {
+  for (size_t g = 0; g < kGridGroups; ++g) unpack(tile.groups[g], row, g, out);
 }
 
-void unpack(const TileIQ1_M::Group& group, size_t row, size_t g, GridRow& out) {
-  for (size_t j = 0; j < 4; ++j) {
-    const size_t code = wide_code(group.codes, group.planes, row, j);
-    const int delta = plane_bit(group.negative, row, j) != 0 ? -1 : 1;
-    put_delta(kGridIQ1.entries[code], delta, g, j, out);
+// Weights in columns of IQ1, from the number of a level and whether its delta is -1.
+int8_t shifted_level(unsigned level, bool negative) {
+  return static_cast<int8_t>(8 * static_cast<int>(level) - 8 + (negative ? -1 : 1));
+}
+
+void unpack_row(const TileIQ1_S& tile, size_t row, GridRow& out) {
+  for (size_t column = 0; column < 256; ++column) {
+    const TileIQ1_S::Chunk& chunk = tile.chunks[column / 64];
+    const size_t in_part = column % 16;
+    const unsigned code = chunk.codes[in_part / 4][4 * row + in_part % 4];
+    const unsigned scale = unsigned{chunk.scales[row]} >> (4 * (column % 64 / 32)) & 15u;
+    out.q[column] = shifted_level(code >> (2 * (column % 64 / 16)) & 3u, (scale & 8u) != 0);
+    out.scales[column / 16] = static_cast<int>(2 * (scale & 7u) + 1);
   }
-  put_scales(nibble(group.scales[0], row), nibble(group.scales[1], row), g, out);
+}
+
+void unpack_row(const TileIQ1_M& tile, size_t row, GridRow& out) {
+  for (size_t column = 0; column < 256; ++column) {
+    const TileIQ1_M::Chunk& chunk = tile.chunks[column % 128 / 32];
+    const size_t half = column / 128;
+    const size_t pair = column % 32 / 16;
+    const size_t in_pair = column % 16;
+    const unsigned code = chunk.codes[in_pair / 4][4 * row + in_pair % 4];
+    const unsigned scale = unsigned{chunk.scales[pair][row]} >> (4 * half) & 15u;
+    const bool late = (chunk.late[pair][half][row / 8] >> (row % 8) & 1) != 0;
+    const bool negative = in_pair < 8 ? (scale & 8u) != 0 : late;
+    out.q[column] = shifted_level(code >> (2 * pair + 4 * half) & 3u, negative);
+    out.scales[column / 16] = static_cast<int>(2 * (scale & 7u) + 1);
+  }
 }
 
 int scaled_dot(const GridRow& row, const int8_t* q) {
@@ -151,7 +164,7 @@ void add_tile(const Tile& tile, const Activations& x, size_t block, size_t n_tok
               float (*sums)[kTileRows]) {
   for (size_t r = 0; r < kTileRows; ++r) {
     GridRow row;
-    for (size_t g = 0; g < kGridGroups; ++g) unpack(tile.groups[g], r, g, row);
+    unpack_row(tile, r, row);
     const float d = Tile::kUnit * load_half(tile.d, r);
     for (size_t t = 0; t < n_tokens; ++t) {
       const float dx = x.scales[t * x.scale_stride + block];

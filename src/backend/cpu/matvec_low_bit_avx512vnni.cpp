@@ -44,15 +44,14 @@ template <size_t kPart>
 template <size_t kPart>
 [[gnu::always_inline]] inline void unpack(const TileQ1_0& tile, __m512i (&codes)[8]) {
   const __m512i all = load(tile.codes[kPart]);
-  const __m512i bit1 = _mm512_set1_epi8(2);
-  codes[0] = _mm512_and_si512(move_bit<0, 1>(all), bit1);
-  codes[1] = _mm512_and_si512(all, bit1);
-  codes[2] = _mm512_and_si512(move_bit<2, 1>(all), bit1);
-  codes[3] = _mm512_and_si512(move_bit<3, 1>(all), bit1);
-  codes[4] = _mm512_and_si512(move_bit<4, 1>(all), bit1);
-  codes[5] = _mm512_and_si512(move_bit<5, 1>(all), bit1);
-  codes[6] = _mm512_and_si512(move_bit<6, 1>(all), bit1);
-  codes[7] = _mm512_and_si512(move_bit<7, 1>(all), bit1);
+  codes[0] = field<0, 1, 1>(all);
+  codes[1] = field<1, 1, 1>(all);
+  codes[2] = field<2, 1, 1>(all);
+  codes[3] = field<3, 1, 1>(all);
+  codes[4] = field<4, 1, 1>(all);
+  codes[5] = field<5, 1, 1>(all);
+  codes[6] = field<6, 1, 1>(all);
+  codes[7] = field<7, 1, 1>(all);
 }
 
 template <class Tile>

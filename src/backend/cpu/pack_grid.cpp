@@ -1,8 +1,6 @@
 #include "backend/cpu/grid_tiles.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/pack_tiles.h"
-#include "quant/iq1_m.h"
-#include "quant/iq1_s.h"
 #include "quant/iq2_s.h"
 #include "quant/iq2_xs.h"
 #include "quant/iq2_xxs.h"
@@ -89,38 +87,8 @@ void pack_row_iq3_s(const quant::BlockIQ3_S& block, size_t row, TileIQ3_S& tile)
   put_half(tile.d, row, block.d);
 }
 
-void pack_row_iq1_s(const quant::BlockIQ1_S& block, size_t row, TileIQ1_S& tile) {
-  for (size_t g = 0; g < kGridGroups; ++g) {
-    TileIQ1_S::Group& group = tile.groups[g];
-    put_dword(group.codes, row, get_dword(block.qs, g));
-    for (unsigned k = 0; k < 3; ++k) put_nibble(group.planes[k], row, pick_bits(block.qh[g], 3, k));
-    put_nibble(group.scales, row, block.qh[g] >> 12);
-  }
-  put_half(tile.d, row, block.d);
-}
-
-void pack_row_iq1_m(const quant::BlockIQ1_M& block, size_t row, TileIQ1_M& tile) {
-  for (size_t g = 0; g < kGridGroups; ++g) {
-    TileIQ1_M::Group& group = tile.groups[g];
-    put_dword(group.codes, row, get_dword(block.qs, g));
-    const unsigned high = block.qh[2 * g] | static_cast<unsigned>(block.qh[2 * g + 1]) << 8;
-    for (unsigned k = 0; k < 3; ++k) put_nibble(group.planes[k], row, pick_bits(high, 4, k));
-    put_nibble(group.negative, row, pick_bits(high, 4, 3));
-    const unsigned scales = static_cast<unsigned>(block.scales[g / 2]) >> (6 * (g % 2));
-    put_nibble(group.scales[0], row, scales & 7u);
-    put_nibble(group.scales[1], row, scales >> 3 & 7u);
-  }
-  put_half(tile.d, row, quant::iq1_m_d(block.scales));
-}
-
 }  // namespace
 
-void pack_iq1_s(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst) {
-  pack_tiles<quant::BlockIQ1_S, TileIQ1_S, pack_row_iq1_s>(src, n_rows, cols, dst);
-}
-void pack_iq1_m(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst) {
-  pack_tiles<quant::BlockIQ1_M, TileIQ1_M, pack_row_iq1_m>(src, n_rows, cols, dst);
-}
 void pack_iq2_xxs(const std::byte* src, size_t n_rows, size_t cols, std::byte* dst) {
   pack_tiles<quant::BlockIQ2_XXS, TileIQ2_XXS, pack_row_iq2_xxs>(src, n_rows, cols, dst);
 }
