@@ -61,6 +61,12 @@ template <size_t kBytes>
   }
 }
 
+// Not inlined: many of them in one function would share its registers, and spill.
+template <class Kernel, size_t kTokens, bool kPrefetch>
+[[gnu::noinline]] inline void multiply(const TileJob& job) {
+  Kernel::template multiply<kTokens, kPrefetch>(job);
+}
+
 // Runs groups of kTokens tokens while there are as many left. The first group of a tile finds the
 // weights in memory and prefetches them, the others find them in the cache.
 template <class Kernel, size_t kTokens>
@@ -70,9 +76,9 @@ template <class Kernel, size_t kTokens>
     job.x = skip_tokens(chunk.x, t);
     job.y += t * chunk.y_stride;
     if (t == 0) {
-      Kernel::template multiply<kTokens, true>(job);
+      multiply<Kernel, kTokens, true>(job);
     } else {
-      Kernel::template multiply<kTokens, false>(job);
+      multiply<Kernel, kTokens, false>(job);
     }
   }
 }
