@@ -39,6 +39,8 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 
 // Errors: a name that is not a KV type here; what is supported.
 [[nodiscard]] Result<TensorType> parse_kv_type(std::string_view name);
+// Those that are, as the flags spell them: "f32, f16, ... and q4_0".
+[[nodiscard]] std::string kv_type_names();
 // As --expert-cache-mib spells it: "full", "mmap", "4096".
 [[nodiscard]] std::string expert_cache_name(const experts::CachePolicy& policy);
 // As the flags spell it: "f16".

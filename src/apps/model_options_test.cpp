@@ -37,12 +37,26 @@ TEST_F(ModelOptionsTest, KeysAndValuesMayDiffer) {
   EXPECT_EQ(settings->v_type, TensorType::kF32);
 }
 
+TEST_F(ModelOptionsTest, EveryKvTypeGoesWithEveryOther) {
+  for (const char* k : {"f32", "f16", "bf16", "q8_0", "q4_0"}) {
+    for (const char* v : {"f32", "f16", "bf16", "q8_0", "q4_0"}) {
+      options_.k_type = k;
+      options_.v_type = v;
+      const auto settings = engine_settings(options_);
+      ASSERT_TRUE(settings) << k << " " << v;
+      EXPECT_EQ(kv_type_name(settings->k_type), k);
+      EXPECT_EQ(kv_type_name(settings->v_type), v);
+    }
+  }
+}
+
 TEST_F(ModelOptionsTest, UnsupportedKvTypesAreErrorsNotSlowPaths) {
-  for (const char* type : {"q8_0", "q4_0", "bf16", "", "f64"}) {
+  for (const char* type : {"q5_0", "q4_k", "", "f64"}) {
     options_.k_type = type;
     const auto settings = engine_settings(options_);
     ASSERT_FALSE(settings) << type;
-    EXPECT_NE(settings.error().message.find("f16 and f32"), std::string::npos);
+    EXPECT_NE(settings.error().message.find("f32, f16, bf16, q8_0 and q4_0 are"),
+              std::string::npos);
   }
 }
 

@@ -83,6 +83,8 @@ constexpr Variant kVariants[] = {{"cpu", TensorType::kF16, TensorType::kF16, 1},
                                  {"cpu", TensorType::kF16, TensorType::kF16, 3},
                                  {"cpu", TensorType::kF32, TensorType::kF32, 2},
                                  {"cpu", TensorType::kBF16, TensorType::kF32, 2},
+                                 {"cpu", TensorType::kQ8_0, TensorType::kQ4_0, 2},
+                                 {"cpu", TensorType::kQ4_0, TensorType::kF16, 3},
                                  {"reference", TensorType::kF16, TensorType::kF16, 2}};
 
 EngineSettings settings_of(const Variant& variant) {

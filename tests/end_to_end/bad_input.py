@@ -222,10 +222,19 @@ class Settings(GodwitTest):
                     env={"CUDA_VISIBLE_DEVICES": ""})
 
     def test_kv_type(self):
-        for flags in (("-ctk", "q3"), ("-ctv", "q4_0"), ("--kv", "nonsense"), ("-ctk", "")):
+        for flags in (("-ctk", "q3"), ("-ctv", "q5_1"), ("--kv", "nonsense"), ("-ctk", "")):
             with self.subTest(flags=flags):
                 self.refuse(1, self.run_with(*flags), "KV type", "f16")
         self.refuse(2, self.run_with("--kv", "f32", "-ctk", "f16"), "--kv")
+
+    def test_kv_types_of_blocks_that_heads_do_not_fill(self):
+        odd = self.synth("odd.gguf", "--dim", 160, "--layers", 1, "--heads", 2, "--kv-heads", 2,
+                         "--head-dim", 80, "--ffn", 64, "--vocab", 512, "--type", "f16")
+        for backend in ("cpu", "reference"):
+            for flags in (("-ctk", "q8_0"), ("-ctv", "q4_0")):
+                with self.subTest(backend=backend, flags=flags):
+                    self.refuse(1, ("run", "-m", odd, "-p", "x", "-n", "1", "--backend", backend,
+                                    *flags), "blocks of 32", "heads of 80")
 
     def test_instruction_set(self):
         for value in ("avx9", "AVX2", "generic "):

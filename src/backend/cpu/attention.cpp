@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cpu/attention_block.h"
+
 namespace godwit::cpu {
 namespace {
 
 // Up to so many tokens, a call is cut by blocks of positions and merged in a second phase; above,
 // by tokens, and each item goes through its blocks itself. The results are the same bits.
 constexpr size_t kSplitTokens = 8;
-// Query rows that share one pass over a block: K and V are fetched once for all of them, and their
-// scores (32 KiB) stay in the first- or second-level cache.
-constexpr size_t kMaxRows = 32;
-
 const AttentionKernels& kernels(Isa isa) {
   switch (isa) {
     case Isa::kGeneric:
@@ -26,15 +24,11 @@ const AttentionKernels& kernels(Isa isa) {
   return generic::kAttentionKernels;
 }
 
-// Index in AttentionKernels::score and accumulate.
-size_t element_index(TensorType type) {
-  if (type == TensorType::kF32) return 0;
-  return type == TensorType::kF16 ? 1 : 2;
-}
-
 struct Span {
   size_t begin = 0;
   size_t end = 0;
+
+  [[nodiscard]] size_t size() const { return end - begin; }
 };
 
 // The positions that token t sees.
@@ -44,10 +38,15 @@ Span visible(const AttentionArgs& args, size_t t) {
   return {.begin = cut ? end - args.window : 0, .end = end};
 }
 
-// Blocks that the tokens of the call see between them.
+// Of the first token, and so of all of a part (parts_of).
+size_t block_of(const AttentionArgs& args) {
+  return attention_block(args.first_position, args.block);
+}
+
+// Blocks that the tokens of a part see between them.
 Span visible_blocks(const AttentionArgs& args, size_t first_token, size_t last_token) {
-  return {.begin = visible(args, first_token).begin / kAttentionBlock,
-          .end = div_up(visible(args, last_token).end, kAttentionBlock)};
+  return {.begin = visible(args, first_token).begin / block_of(args),
+          .end = div_up(visible(args, last_token).end, block_of(args))};
 }
 
 size_t group_heads(const AttentionArgs& args) { return args.n_heads / args.cache.n_kv_heads; }
@@ -63,35 +62,64 @@ void start_state(const AttentionArgs& args, size_t head, Isa isa, float* state) 
 
 bool is_split(const AttentionArgs& args) { return args.n_tokens <= kSplitTokens; }
 
-// Tokens of one item of a call that is cut by tokens.
-size_t tile_tokens(const AttentionArgs& args) {
-  return std::max<size_t>(1, kMaxRows / group_heads(args));
+// Where split calls leave the partial result of (block, token, head).
+size_t partial_index(const AttentionArgs& args, size_t block, size_t token, size_t head) {
+  return ((block * args.n_tokens + token) * args.n_heads + head) *
+         partial_floats(args.cache.head_dim);
+}
+float* split_partial(const AttentionArgs& args, size_t block, size_t token, size_t head) {
+  return reinterpret_cast<float*>(args.scratch.data()) + partial_index(args, block, token, head);
+}
+
+// Calls run(part) for the tokens of a call whose blocks are of one length, as calls of their own,
+// with scratch of their own if the call is split.
+template <class Run>
+void for_parts(const AttentionArgs& args, const Run& run) {
+  AttentionArgs part = args;
+  for (size_t t = 0; t < args.n_tokens; t += part.n_tokens) {
+    const size_t position = args.first_position + t;
+    part.q = args.q + t * args.q_stride;
+    part.out = args.out + t * args.out_stride;
+    part.first_position = position;
+    part.n_tokens = std::min(args.n_tokens - t, next_block_change(position, args.block) - position);
+    run(part);
+    if (!is_split(args)) continue;
+    const size_t n_blocks = visible_blocks(part, 0, part.n_tokens - 1).size();
+    part.scratch = part.scratch.subspan(partial_index(part, n_blocks, 0, 0) * sizeof(float));
+  }
 }
 
 struct alignas(64) ScoreArea {
-  std::array<float, kMaxRows * kAttentionBlock> values;
+  std::array<float, kMaxRows * kMaxAttentionBlock> values;
 };
 
-// Rows of one KV head against one block, collected until there are enough for a pass.
+// A block of positions of a KV head.
+struct BlockPlace {
+  size_t kv_head = 0;
+  size_t block = 0;
+};
+
+// Rows of one KV head against one block, collected until there are enough for a pass. `next` is
+// what this thread will want after it.
 class BlockPass {
  public:
-  BlockPass(const AttentionArgs& args, size_t kv_head, size_t block, Isa isa)
-      : args_(args), isa_(isa), block_begin_(block * kAttentionBlock) {
-    const KvCache& cache = args.cache;
-    const size_t first = kv_head * cache.capacity + block_begin_;
-    k_ = cache.k + first * row_bytes(cache.k_type, cache.head_dim);
-    v_ = cache.v + first * row_bytes(cache.v_type, cache.head_dim);
-  }
+  BlockPass(const AttentionArgs& args, BlockPlace place, BlockPlace next, Isa isa)
+      : args_(args),
+        isa_(isa),
+        block_(block_of(args)),
+        place_(place),
+        next_(next),
+        block_begin_(place.block * block_) {}
 
   [[nodiscard]] bool sees(size_t token) const {
     const Span span = visible(args_, token);
-    return span.begin < block_begin_ + kAttentionBlock && span.end > block_begin_;
+    return span.begin < block_begin_ + block_ && span.end > block_begin_;
   }
 
   void add(size_t token, size_t head, float* partial) {
     const Span span = visible(args_, token);
     const size_t begin = std::max(span.begin, block_begin_);
-    const size_t end = std::min(span.end, block_begin_ + kAttentionBlock);
+    const size_t end = std::min(span.end, block_begin_ + block_);
     rows_[n_rows_++] = {.q = args_.q + token * args_.q_stride + head * args_.cache.head_dim,
                         .partial = partial,
                         .begin = begin - block_begin_,
@@ -99,66 +127,136 @@ class BlockPass {
     if (n_rows_ == kMaxRows) run();
   }
 
+  // While keys are read, values are fetched; while values are, the next keys.
   void run() {
     if (n_rows_ == 0) return;
-    const BlockJob job = {.k = k_,
-                          .v = v_,
-                          .head_dim = args_.cache.head_dim,
+    const KvCache& cache = args_.cache;
+    const BlockJob job = {.k = at(cache.k, cache.k_type, place_),
+                          .v = at(cache.v, cache.v_type, place_),
+                          .head_dim = cache.head_dim,
+                          .block = block_,
                           .scale = args_.scale,
                           .softcap = args_.softcap,
                           .rows = rows_.data(),
                           .n_rows = n_rows_,
-                          .scores = scores_.values.data()};
+                          .scores = scores_.values.data(),
+                          .while_scoring = ahead(cache.v, cache.v_type, place_),
+                          .while_accumulating = ahead(cache.k, cache.k_type, next_)};
     const AttentionKernels& k = kernels(isa_);
-    k.score[element_index(args_.cache.k_type)](job);
+    k.score[static_cast<size_t>(kv_element(cache.k_type))](job);
     k.softmax(job);
-    k.accumulate[element_index(args_.cache.v_type)](job);
+    k.accumulate[static_cast<size_t>(kv_element(cache.v_type))](job);
     n_rows_ = 0;
   }
 
  private:
+  [[nodiscard]] const std::byte* at(const std::byte* data, TensorType type, BlockPlace p) const {
+    const size_t first = p.kv_head * args_.cache.capacity + p.block * block_;
+    return data + first * row_bytes(type, args_.cache.head_dim);
+  }
+  // What of a block lies before the end of what the last token sees.
+  [[nodiscard]] Ahead ahead(const std::byte* data, TensorType type, BlockPlace p) const {
+    const size_t end = visible(args_, args_.n_tokens - 1).end;
+    if (p.block * block_ >= end) return {};
+    const size_t n = std::min(block_, end - p.block * block_);
+    return {.bytes = at(data, type, p),
+            .n_lines = div_up(n * row_bytes(type, args_.cache.head_dim), 64)};
+  }
+
   const AttentionArgs& args_;
   Isa isa_;
+  size_t block_;
+  BlockPlace place_;
+  BlockPlace next_;
   size_t block_begin_;
-  const std::byte* k_;
-  const std::byte* v_;
   std::array<BlockRow, kMaxRows> rows_;
   size_t n_rows_ = 0;
   ScoreArea scores_;
 };
 
-// Where split calls leave the partial result of (block, token, head).
-float* split_partial(const AttentionArgs& args, size_t block, size_t token, size_t head) {
-  const size_t index = (block * args.n_tokens + token) * args.n_heads + head;
-  return reinterpret_cast<float*>(args.scratch.data()) +
-         index * partial_floats(args.cache.head_dim);
+// Items of a split call: (KV head, block), neighbours in memory one after the other.
+class SplitItems {
+ public:
+  explicit SplitItems(const AttentionArgs& args)
+      : args_(args),
+        blocks_(visible_blocks(args, 0, args.n_tokens - 1)),
+        seen_{.begin = visible(args, 0).begin, .end = visible(args, args.n_tokens - 1).end} {}
+
+  [[nodiscard]] size_t count() const { return blocks_.size() * args_.cache.n_kv_heads; }
+  [[nodiscard]] BlockPlace place(size_t item) const {
+    return {.kv_head = item / blocks_.size(), .block = blocks_.begin + item % blocks_.size()};
+  }
+  [[nodiscard]] size_t first_block() const { return blocks_.begin; }
+
+  // The items of a thread: those whose middle lies in its share of all positions. The ends of what
+  // is seen may be parts of blocks.
+  [[nodiscard]] Span share(size_t thread, size_t n_threads) const {
+    return {.begin = first_of(thread, n_threads), .end = first_of(thread + 1, n_threads)};
+  }
+
+ private:
+  // Positions before an item.
+  [[nodiscard]] size_t positions_before(size_t item) const {
+    const BlockPlace p = place(item);
+    const size_t begin = std::clamp(p.block * block_of(args_), seen_.begin, seen_.end);
+    return p.kv_head * seen_.size() + begin - seen_.begin;
+  }
+  [[nodiscard]] size_t first_of(size_t thread, size_t n_threads) const {
+    const size_t all = seen_.size() * args_.cache.n_kv_heads;
+    Span search{.begin = 0, .end = count()};
+    while (search.begin < search.end) {
+      const size_t item = search.begin + search.size() / 2;
+      const size_t twice_middle = positions_before(item) + positions_before(item + 1);
+      if (twice_middle * n_threads < 2 * all * thread) {
+        search.begin = item + 1;
+      } else {
+        search.end = item;
+      }
+    }
+    return search.begin;
+  }
+
+  const AttentionArgs& args_;
+  Span blocks_;
+  Span seen_;
+};
+
+void run_split(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
+  const SplitItems items(args);
+  const size_t group = group_heads(args);
+  const Span share = items.share(thread, n_threads);
+  for (size_t item = share.begin; item < share.end; ++item) {
+    const BlockPlace place = items.place(item);
+    const BlockPlace next = items.place(std::min(item + 1, share.end - 1));
+    BlockPass pass(args, place, next, isa);
+    for (size_t t = 0; t < args.n_tokens; ++t) {
+      if (!pass.sees(t)) continue;
+      for (size_t head = place.kv_head * group; head < (place.kv_head + 1) * group; ++head) {
+        pass.add(t, head, split_partial(args, place.block - items.first_block(), t, head));
+      }
+    }
+    pass.run();
+  }
 }
 
-void run_split_item(const AttentionArgs& args, size_t item, Isa isa) {
-  const Span blocks = visible_blocks(args, 0, args.n_tokens - 1);
-  const size_t n_blocks = blocks.end - blocks.begin;
-  const size_t kv_head = item / n_blocks;
-  const size_t block = blocks.begin + item % n_blocks;
-  const size_t group = group_heads(args);
-  BlockPass pass(args, kv_head, block, isa);
-  for (size_t t = 0; t < args.n_tokens; ++t) {
-    if (!pass.sees(t)) continue;
-    for (size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      pass.add(t, head, split_partial(args, block - blocks.begin, t, head));
-    }
+// Tokens of one item of a call that is cut by tokens: as many as fill a pass, unless there would be
+// too few items for threads to have equal shares.
+size_t tile_tokens(const AttentionArgs& args, size_t n_threads) {
+  size_t tokens = std::max<size_t>(1, kMaxRows / group_heads(args));
+  while (tokens > 1 && div_up(args.n_tokens, tokens) * args.cache.n_kv_heads < 4 * n_threads) {
+    tokens /= 2;
   }
-  pass.run();
+  return tokens;
 }
 
 // One item of a call cut by tokens: a tile of tokens, some of the heads of one KV head.
 class TokenTile {
  public:
-  TokenTile(const AttentionArgs& args, size_t item, Isa isa)
+  TokenTile(const AttentionArgs& args, size_t item, size_t tokens, Isa isa)
       : args_(args),
         isa_(isa),
         group_(group_heads(args)),
         stride_(partial_floats(args.cache.head_dim)) {
-    const size_t tokens = tile_tokens(args);
     kv_head_ = item % args.cache.n_kv_heads;
     const size_t tile = item / args.cache.n_kv_heads;
     tokens_ = {.begin = tile * tokens, .end = std::min((tile + 1) * tokens, args.n_tokens)};
@@ -188,7 +286,8 @@ class TokenTile {
     }
     const Span blocks = visible_blocks(args_, tokens_.begin, tokens_.end - 1);
     for (size_t block = blocks.begin; block < blocks.end; ++block) {
-      BlockPass pass(args_, kv_head_, block, isa_);
+      const size_t next = std::min(block + 1, blocks.end - 1);
+      BlockPass pass(args_, {kv_head_, block}, {kv_head_, next}, isa_);
       for (size_t row = 0; row < n_rows; ++row) {
         const size_t token = tokens_.begin + row / per_token;
         const size_t head = head_of(heads, row);
@@ -220,54 +319,18 @@ class TokenTile {
   Areas areas_;
 };
 
-}  // namespace
-
-bool kv_type_supported(TensorType type) {
-  return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
-}
-
-size_t attention_scratch_bytes(const AttentionNeed& need) {
-  // Calls of fewer tokens need less: the partial results are per token.
-  const size_t tokens = std::min(need.max_tokens, kSplitTokens);
-  const size_t blocks = div_up(std::max<size_t>(need.max_positions, 1), kAttentionBlock);
-  return blocks * tokens * need.n_heads * partial_floats(need.head_dim) * sizeof(float);
-}
-
-size_t attention_items(const AttentionArgs& args) {
-  if (!is_split(args)) {
-    return div_up(args.n_tokens, tile_tokens(args)) * args.cache.n_kv_heads;
-  }
-  const Span blocks = visible_blocks(args, 0, args.n_tokens - 1);
-  return (blocks.end - blocks.begin) * args.cache.n_kv_heads;
-}
-
-void attention_run_item(const AttentionArgs& args, size_t item, Isa isa) {
-  if (is_split(args)) {
-    run_split_item(args, item, isa);
-  } else {
-    TokenTile(args, item, isa).run();
-  }
-}
-
-void attention_run(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
-  const size_t n = attention_items(args);
-  if (is_split(args)) {
-    // Neighbouring blocks, which lie one after the other in memory.
-    for (size_t item = n * thread / n_threads; item < n * (thread + 1) / n_threads; ++item) {
-      attention_run_item(args, item, isa);
-    }
-    return;
-  }
+void run_tiles(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
+  const size_t tokens = tile_tokens(args, n_threads);
+  const size_t n = div_up(args.n_tokens, tokens) * args.cache.n_kv_heads;
   // Later tokens see more: dealing the items to and fro evens that out.
   for (size_t round = 0; round * n_threads < n; ++round) {
     const size_t place = round % 2 == 0 ? thread : n_threads - 1 - thread;
     const size_t item = round * n_threads + place;
-    if (item < n) attention_run_item(args, item, isa);
+    if (item < n) TokenTile(args, item, tokens, isa).run();
   }
 }
 
-void attention_merge(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
-  if (!is_split(args)) return;
+void merge_part(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
   const AttentionKernels& k = kernels(isa);
   const size_t head_dim = args.cache.head_dim;
   const size_t first_block = visible_blocks(args, 0, args.n_tokens - 1).begin;
@@ -283,6 +346,27 @@ void attention_merge(const AttentionArgs& args, size_t thread, size_t n_threads,
     }
     k.finish(state.data(), args.out + token * args.out_stride + head * head_dim, head_dim);
   }
+}
+
+}  // namespace
+
+size_t attention_scratch_bytes(const AttentionNeed& need) {
+  // Calls of fewer tokens need less: the partial results are per token.
+  const size_t tokens = std::min(need.max_tokens, kSplitTokens);
+  const size_t blocks = most_attention_blocks(need.max_positions, need.block);
+  return blocks * tokens * need.n_heads * partial_floats(need.head_dim) * sizeof(float);
+}
+
+void attention_run(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
+  const bool split = is_split(args);
+  for_parts(args, [&](const AttentionArgs& part) {
+    split ? run_split(part, thread, n_threads, isa) : run_tiles(part, thread, n_threads, isa);
+  });
+}
+
+void attention_merge(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
+  if (!is_split(args)) return;
+  for_parts(args, [&](const AttentionArgs& part) { merge_part(part, thread, n_threads, isa); });
 }
 
 }  // namespace godwit::cpu

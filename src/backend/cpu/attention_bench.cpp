@@ -12,6 +12,7 @@
 
 #include "backend/cpu/attention.h"
 #include "backend/cpu/attention_measure.h"
+#include "backend/kv_rounding.h"
 #include "base/bits.h"
 
 namespace godwit::cpu {
@@ -63,11 +64,8 @@ Axis<Isa> isas() {
 
 Axis<Types> pairs() {
   Axis<Types> axis;
-  constexpr TensorType kTypes[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16,
-                                   TensorType::kQ8_0, TensorType::kQ4_0};
-  for (const TensorType k : kTypes) {
-    for (const TensorType v : kTypes) {
-      if (!kv_type_supported(k) || !kv_type_supported(v)) continue;
+  for (const TensorType k : backend::kKvTypes) {
+    for (const TensorType v : backend::kKvTypes) {
       axis.all.emplace_back(lower(tensor_type_name(k)) + "/" + lower(tensor_type_name(v)),
                             Types{k, v});
     }

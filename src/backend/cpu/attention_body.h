@@ -22,6 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/attention_ahead.h"
+#include "backend/cpu/attention_quantized_body.h"
 #include "backend/cpu/attention_table.h"
 #include "backend/cpu/row_tiles.h"
 #include "backend/cpu/vector_exp.h"
@@ -51,7 +53,7 @@ struct Scores {
 
   // kRows x kTiles x 16 scores, from K tile `tile` on.
   template <size_t kRows, size_t kTiles>
-  static void multiply(const BlockJob& job, size_t first_row, size_t tile) {
+  static void multiply(const BlockJob& job, size_t first_row, size_t tile, Fetcher& fetcher) {
     const size_t dim = job.head_dim;
     const Element* const k = static_cast<const Element*>(job.k) + tile * dim * kKvTile;
     const float* q[kRows];
@@ -63,6 +65,7 @@ struct Scores {
       for (size_t c = 0; c < kTiles; ++c) sum[r][c] = L::zero();
     }
     for (size_t d = 0; d < dim; ++d) {
+      fetcher.fetch();
       L key[kTiles];
 #pragma GCC unroll 8
       for (size_t c = 0; c < kTiles; ++c) {
@@ -77,7 +80,7 @@ struct Scores {
     }
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
-      float* const out = job.scores + (first_row + r) * kAttentionBlock;
+      float* const out = job.scores + (first_row + r) * job.block;
 #pragma GCC unroll 8
       for (size_t c = 0; c < kTiles; ++c) {
         L::store(sum[r][c], out + (tile + c) * kKvTile, kKvTile);
@@ -91,41 +94,37 @@ struct Scores {
   struct Columns {
     const BlockJob& job;
     size_t tile;
+    Fetcher& fetcher;
     template <size_t kRows>
     [[gnu::always_inline]] void run(size_t row) const {
-      multiply_columns<kRows>(job, row, tile, kTiles);
+      Fetcher none;
+      for_column_tiles<L::columns(kRows)>(kTiles * kKvTile,
+                                          Tiles<kRows>{job, row, tile, row == 0 ? fetcher : none});
     }
   };
-  template <size_t kRows>
-  [[gnu::always_inline]] static void multiply_columns(const BlockJob& job, size_t row, size_t tile,
-                                                      size_t n_tiles) {
-    for_column_tiles<L::columns(kRows)>(n_tiles * kKvTile, Tiles<kRows>{job, row, tile});
-  }
   template <size_t kRows>
   struct Tiles {
     const BlockJob& job;
     size_t row;
     size_t first_tile;
+    Fetcher& fetcher;
     template <size_t kTiles>
     [[gnu::always_inline]] void run(size_t column, size_t) const {
-      multiply<kRows, kTiles>(job, row, first_tile + column / kKvTile);
+      multiply<kRows, kTiles>(job, row, first_tile + column / kKvTile, fetcher);
     }
   };
 
   static void run(const BlockJob& job) {
-    size_t begin = kAttentionBlock;
-    size_t end = 0;
-    for (size_t r = 0; r < job.n_rows; ++r) {
-      begin = job.rows[r].begin < begin ? job.rows[r].begin : begin;
-      end = job.rows[r].end > end ? job.rows[r].end : end;
-    }
-    size_t tile = begin / kKvTile;
-    const size_t last = (end + kKvTile - 1) / kKvTile;
+    const Span seen = seen_by_rows(job);
+    size_t tile = seen.begin / kKvTile;
+    const size_t last = (seen.end + kKvTile - 1) / kKvTile;
     constexpr size_t kAtOnce = L::columns(1);
+    const size_t per_pass = L::columns(next_rows(job.n_rows));
+    Fetcher fetcher(job.while_scoring, (last - tile) * job.head_dim / per_pass);
     for (; tile + kAtOnce <= last; tile += kAtOnce) {
-      for_row_tiles(job.n_rows, Columns<kAtOnce>{job, tile});
+      for_row_tiles(job.n_rows, Columns<kAtOnce>{job, tile, fetcher});
     }
-    for (; tile < last; ++tile) for_row_tiles(job.n_rows, Columns<1>{job, tile});
+    for (; tile < last; ++tile) for_row_tiles(job.n_rows, Columns<1>{job, tile, fetcher});
   }
 };
 
@@ -133,15 +132,11 @@ template <class L, class E>
 struct Accumulation {
   using Element = typename E::Element;
 
-  struct Range {
-    size_t begin;
-    size_t end;
-  };
-
   // acc[d] += p_j V_jd for positions j of the range in order, kRows rows, kVectors vectors of
   // dimensions from d on; the last holds `last` of 16.
   template <size_t kRows, size_t kVectors>
-  static void multiply(const BlockJob& job, size_t first_row, Range range, size_t d, size_t last) {
+  static void multiply(const BlockJob& job, size_t first_row, Span range, size_t d, size_t last,
+                       Fetcher& fetcher) {
     const Element* const v = static_cast<const Element*>(job.v) + d;
     const float* p[kRows];
     float* acc[kRows];
@@ -149,12 +144,13 @@ struct Accumulation {
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
       const size_t row = first_row + r;
-      p[r] = job.scores + row * kAttentionBlock;
+      p[r] = job.scores + row * job.block;
       acc[r] = job.rows[row].partial + kPartialAcc + d;
 #pragma GCC unroll 8
       for (size_t c = 0; c < kVectors; ++c) sum[r][c] = L::load(acc[r] + 16 * c, 16);
     }
     for (size_t j = range.begin; j < range.end; ++j) {
+      fetcher.fetch();
       const Element* const row = v + j * job.head_dim;
       L weight[kRows];
 #pragma GCC unroll 4
@@ -175,19 +171,21 @@ struct Accumulation {
 
   // Dimensions [d, d_end), as many vectors at a time as registers hold.
   template <size_t kRows>
-  static void multiply_rows(const BlockJob& job, size_t row, Range range, size_t d, size_t d_end) {
+  static void multiply_rows(const BlockJob& job, size_t row, Span range, size_t d, size_t d_end,
+                            Fetcher& fetcher) {
     if (range.begin >= range.end) return;
-    for_column_tiles<L::columns(kRows)>(d_end - d, Vectors<kRows>{job, row, range, d});
+    for_column_tiles<L::columns(kRows)>(d_end - d, Vectors<kRows>{job, row, range, d, fetcher});
   }
   template <size_t kRows>
   struct Vectors {
     const BlockJob& job;
     size_t row;
-    Range range;
+    Span range;
     size_t first;
+    Fetcher& fetcher;
     template <size_t kVectors>
     [[gnu::always_inline]] void run(size_t d, size_t last) const {
-      multiply<kRows, kVectors>(job, row, range, first + d, last);
+      multiply<kRows, kVectors>(job, row, range, first + d, last, fetcher);
     }
   };
 
@@ -197,24 +195,26 @@ struct Accumulation {
     const BlockJob& job;
     size_t d;
     size_t d_end;
+    Fetcher& fetcher;
 
     template <size_t kRows>
     [[gnu::always_inline]] void run(size_t first) const {
-      Range shared = {0, kAttentionBlock};
+      Fetcher none;
+      Span shared = {0, job.block};
       for (size_t r = first; r < first + kRows; ++r) {
         const BlockRow& row = job.rows[r];
         shared.begin = row.begin > shared.begin ? row.begin : shared.begin;
         shared.end = row.end < shared.end ? row.end : shared.end;
       }
-      if (shared.begin >= shared.end) shared = {kAttentionBlock, kAttentionBlock};
+      if (shared.begin >= shared.end) shared = {job.block, job.block};
       for (size_t r = first; r < first + kRows; ++r) {
         const BlockRow& row = job.rows[r];
         const size_t end = row.end < shared.begin ? row.end : shared.begin;
-        multiply_rows<1>(job, r, {row.begin, end}, d, d_end);
+        multiply_rows<1>(job, r, {row.begin, end}, d, d_end, none);
       }
-      multiply_rows<kRows>(job, first, shared, d, d_end);
+      multiply_rows<kRows>(job, first, shared, d, d_end, first == 0 ? fetcher : none);
       for (size_t r = first; r < first + kRows; ++r) {
-        multiply_rows<1>(job, r, {shared.end, job.rows[r].end}, d, d_end);
+        multiply_rows<1>(job, r, {shared.end, job.rows[r].end}, d, d_end, none);
       }
     }
   };
@@ -227,9 +227,13 @@ struct Accumulation {
     // A slice of dimensions of all positions fits the first-level cache and serves all rows; few
     // rows want a wider one, for more chains side by side.
     const size_t slice = job.n_rows <= 2 ? 128 : 64;
+    const Span seen = seen_by_rows(job);
+    const size_t width = 16 * L::columns(next_rows(job.n_rows));
+    Fetcher fetcher(job.while_accumulating,
+                    (seen.end - seen.begin) * ((job.head_dim + width - 1) / width));
     for (size_t d = 0; d < job.head_dim; d += slice) {
       const size_t d_end = d + slice < job.head_dim ? d + slice : job.head_dim;
-      for_row_tiles(job.n_rows, Dimensions{job, d, d_end});
+      for_row_tiles(job.n_rows, Dimensions{job, d, d_end, fetcher});
     }
   }
 };
@@ -266,7 +270,7 @@ struct Softmax {
 
   static void run(const BlockJob& job) {
     for (size_t r = 0; r < job.n_rows; ++r) {
-      run_row(job, job.rows[r], job.scores + r * kAttentionBlock);
+      run_row(job, job.rows[r], job.scores + r * job.block);
     }
   }
 };
@@ -289,7 +293,8 @@ struct Merging {
   static void merge(float* state, const float* partial, size_t head_dim) {
     const float old_max = state[0];
     const float block_max = partial[0];
-    if (block_max == -__builtin_inff()) return;
+    // A NaN among the scores may not show in the maximum, but does in the sum.
+    if (block_max == -__builtin_inff() && partial[1] == 0.0f) return;
     const float max = old_max > block_max ? old_max : block_max;
     const float keep = exp_one(old_max - max);
     const float take = exp_one(block_max - max);
@@ -317,10 +322,13 @@ template <class L>
 struct AttentionBody {
   static constexpr AttentionKernels kTable = {
       .score = {Scores<L, F32Elements<L>>::run, Scores<L, F16Elements<L>>::run,
-                Scores<L, Bf16Elements<L>>::run},
+                Scores<L, Bf16Elements<L>>::run, QuantizedScores<L, Q8Codes<L>>::run,
+                QuantizedScores<L, Q4Codes<L>>::run},
       .softmax = Softmax<L>::run,
       .accumulate = {Accumulation<L, F32Elements<L>>::run, Accumulation<L, F16Elements<L>>::run,
-                     Accumulation<L, Bf16Elements<L>>::run},
+                     Accumulation<L, Bf16Elements<L>>::run,
+                     QuantizedAccumulation<L, Q8Codes<L>>::run,
+                     QuantizedAccumulation<L, Q4Codes<L>>::run},
       .start = Merging<L>::start,
       .merge = Merging<L>::merge,
       .finish = Merging<L>::finish};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/attention.h"
+#include "backend/kv_rounding.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "os/bandwidth.h"
@@ -37,14 +38,13 @@ double median(std::vector<double> values) {
 }
 
 Status check_case(const AttentionCase& c) {
-  for (const TensorType type : {c.k_type, c.v_type}) {
-    if (!kv_type_supported(type)) {
-      return fail("attention: KV type {} is not supported", tensor_type_name(type));
-    }
-  }
   if (c.head_dim == 0 || c.head_dim % 8 != 0 || c.head_dim > kMaxHeadDim) {
     return fail("attention: heads of {} dimensions; expected a multiple of 8, at most {}",
                 c.head_dim, kMaxHeadDim);
+  }
+  for (const TensorType type : {c.k_type, c.v_type}) {
+    if (Status s = backend::check_kv(type, c.head_dim); !s)
+      return fail(Error(s.error()).with("attention"));
   }
   if (c.n_kv_heads == 0 || c.n_heads == 0 || c.n_heads % c.n_kv_heads != 0) {
     return fail("attention: {} heads do not share {} KV heads evenly", c.n_heads, c.n_kv_heads);
@@ -70,7 +70,7 @@ class Measurement {
                                                           .head_dim = c.head_dim,
                                                           .max_positions = c.n_positions,
                                                           .max_tokens = c.n_tokens,
-                                                          .n_threads = c.n_threads});
+                                                          .block = c.block});
     for (const auto& [buffer, bytes] :
          {std::pair{&m.k_, m.n_layers_ * m.k_bytes_}, std::pair{&m.v_, m.n_layers_ * m.v_bytes_},
           std::pair{&m.scratch_, scratch_bytes}}) {
@@ -154,6 +154,7 @@ class Measurement {
                                 .n_tokens = case_.n_tokens,
                                 .scale = 0.1f,
                                 .window = window,
+                                .block = case_.block,
                                 .scratch = scratch_.bytes(),
                                 .out = out_.data(),
                                 .out_stride = width()};

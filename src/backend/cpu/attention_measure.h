@@ -20,6 +20,7 @@ struct AttentionCase {
   size_t n_tokens = 1;        // 1: decode; more: prefill of the last n_tokens positions
   TensorType k_type = TensorType::kF16;
   TensorType v_type = TensorType::kF16;
+  size_t block = 0;  // as AttentionArgs::block
   Isa isa = Isa::kGeneric;
   size_t n_threads = 1;
 };

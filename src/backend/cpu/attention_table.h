@@ -7,10 +7,40 @@
 
 namespace godwit::cpu {
 
-inline constexpr size_t kAttentionBlock = 256;  // positions
+inline constexpr size_t kMaxAttentionBlock = 512;  // positions
 inline constexpr size_t kMaxHeadDim = 512;
+// Query rows that share one pass over a block: K and V are fetched once for all of them.
+inline constexpr size_t kMaxRows = 32;
 // Positions of one K tile: one position per dword lane of a 512-bit register, as in weights.
 inline constexpr size_t kKvTile = 16;
+
+// Q8_0 and Q4_0: sixteen positions of 32 dimensions, as many bytes as the blocks of the file. Codes
+// lie in pairs of what is multiplied and added: a dword lane is a position of K (pairs of
+// dimensions) or a dimension of V (pairs of positions).
+struct KeyTileQ8 {
+  int8_t q[16][kKvTile][2];  // dimensions 2i, 2i + 1
+  uint16_t d[kKvTile];       // binary16
+};
+struct ValueTileQ8 {
+  int8_t q[8][2][16][2];  // positions 2i, 2i + 1 of dimensions 0 to 15, then 16 to 31
+  uint16_t d[kKvTile];
+};
+// Nibble i of the dword of a lane, from the low end: dimensions 8v + 2i, and 8v + 2(i - 4) + 1 from
+// nibble 4 on, so that a shift by 4i leaves a pair at the bottom of both words.
+struct KeyTileQ4 {
+  uint8_t q[4][kKvTile][4];
+  uint16_t d[kKvTile];
+};
+// A byte is one position's, so that positions may be stored by different threads: dimension l in
+// its low nibble, l + 16 in the high one; bytes are positions 4v, 4v + 2, 4v + 1, 4v + 3.
+struct ValueTileQ4 {
+  uint8_t q[4][16][4];
+  uint16_t d[kKvTile];
+};
+static_assert(sizeof(KeyTileQ8) == 544 && sizeof(ValueTileQ8) == 544);
+static_assert(sizeof(KeyTileQ4) == 288 && sizeof(ValueTileQ4) == 288);
+// Where the byte of position p of four lies in a dword of ValueTileQ4, and back.
+inline constexpr size_t kByteOfFour[4] = {0, 2, 1, 3};
 
 // A softmax not yet divided: [0] the maximum m of the scores, [1] the sum of exp(score - m), from
 // kPartialAcc on the sum of exp(score - m) V, [head_dim].
@@ -27,22 +57,36 @@ struct BlockRow {
   size_t end = 0;
 };
 
+// Memory that will be wanted next, fetched into the second-level cache meanwhile.
+struct Ahead {
+  const void* bytes = nullptr;
+  size_t n_lines = 0;  // of 64 bytes
+};
+
 struct BlockJob {
-  const void* k = nullptr;  // [kAttentionBlock / 16][head_dim][16], the block's first tile
-  const void* v = nullptr;  // [kAttentionBlock][head_dim]
+  const void* k = nullptr;  // the block's first tile: [block / 16][head_dim][16], or of blocks:
+                            // [block / 16][head_dim / 32] tiles
+  const void* v = nullptr;  // [block][head_dim], or of blocks: [block / 16][head_dim / 32] tiles
   size_t head_dim = 0;
+  size_t block = 0;  // positions, a multiple of kKvTile, at most kMaxAttentionBlock
   float scale = 1.0f;
   float softcap = 0.0f;            // 0: none
   const BlockRow* rows = nullptr;  // [n_rows], all of one KV head
-  size_t n_rows = 0;
-  float* scores = nullptr;  // work area, [n_rows][kAttentionBlock]
+  size_t n_rows = 0;               // at most kMaxRows
+  float* scores = nullptr;         // work area, [n_rows][block]
+  Ahead while_scoring;
+  Ahead while_accumulating;
 };
 
+// Index in AttentionKernels::score and accumulate.
+enum class KvElement : size_t { kF32, kF16, kBf16, kQ8, kQ4 };
+inline constexpr size_t kKvElements = 5;
+
 struct AttentionKernels {
-  // Indexed by element type of K and of V: f32, f16, bf16.
-  void (*score[3])(const BlockJob& job);
+  // Indexed by KvElement of K and of V.
+  void (*score[kKvElements])(const BlockJob& job);
   void (*softmax)(const BlockJob& job);
-  void (*accumulate[3])(const BlockJob& job);
+  void (*accumulate[kKvElements])(const BlockJob& job);
   void (*start)(float* state, size_t head_dim);
   void (*merge)(float* state, const float* partial, size_t head_dim);
   void (*finish)(const float* state, float* out, size_t head_dim);

@@ -70,8 +70,7 @@ uint64_t plane_sum_bytes(const Program& program, const ContextSettings& settings
                   settings.max_logit_rows * share(program.n_vocab));
 }
 
-uint64_t attention_bytes(const Program& program, const ContextSettings& settings,
-                         size_t n_threads) {
+uint64_t attention_bytes(const Program& program, const ContextSettings& settings, size_t block) {
   uint64_t most = 0;
   program::for_each_step(program, [&](const program::Step& step) {
     const auto* attend = std::get_if<program::Attend>(&step.operation);
@@ -81,7 +80,7 @@ uint64_t attention_bytes(const Program& program, const ContextSettings& settings
                                                              .head_dim = attend->head_dim,
                                                              .max_positions = settings.n_positions,
                                                              .max_tokens = settings.max_rows,
-                                                             .n_threads = n_threads}));
+                                                             .block = block}));
   });
   return most;
 }
@@ -147,7 +146,8 @@ struct Layout {
 };
 
 Layout carve(Carver& carver, const Program& program, const ContextSettings& settings,
-             size_t n_threads, Context* context) {
+             const Execution& execution, Context* context) {
+  const size_t n_threads = execution.n_threads;
   Layout layout;
   std::vector<KvCache> kvs;
   for (const program::Kv& kv : program.kvs) {
@@ -227,10 +227,12 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
   }
   const BufferView expert_products =
       carver.take_floats(sizes.products > 0 ? settings.max_rows : 0, sizes.products);
-  const std::span<std::byte> attention = carver.take(attention_bytes(program, settings, n_threads));
+  const std::span<std::byte> attention =
+      carver.take(attention_bytes(program, settings, execution.attention_block));
 
   if (context != nullptr) {
     context->settings = settings;
+    context->attention_block = execution.attention_block;
     context->buffers = std::move(buffers);
     context->kvs = std::move(kvs);
     context->states = std::move(states);
@@ -252,9 +254,9 @@ Layout carve(Carver& carver, const Program& program, const ContextSettings& sett
 }  // namespace
 
 backend::MemoryNeed Context::need(const Program& program, const ContextSettings& settings,
-                                  size_t n_threads) {
+                                  const Execution& execution) {
   Carver carver(nullptr);
-  const Layout layout = carve(carver, program, settings, n_threads, nullptr);
+  const Layout layout = carve(carver, program, settings, execution, nullptr);
   return {.weight_bytes = 0,
           .expert_bytes = 0,
           .kv_bytes = layout.kv_bytes,
@@ -264,15 +266,15 @@ backend::MemoryNeed Context::need(const Program& program, const ContextSettings&
 
 Result<std::unique_ptr<Context>> Context::create(const Program& program,
                                                  const ContextSettings& settings,
-                                                 size_t n_threads) {
+                                                 const Execution& execution) {
   Carver measure(nullptr);
-  carve(measure, program, settings, n_threads, nullptr);
+  carve(measure, program, settings, execution, nullptr);
   Result<AlignedBuffer> arena = AlignedBuffer::create(measure.used(), 4096);
   if (!arena) return fail(std::move(arena).error().with("context"));
   auto context = std::make_unique<Context>();
   context->arena_ = std::move(*arena);
   Carver carver(context->arena_.data());
-  carve(carver, program, settings, n_threads, context.get());
+  carve(carver, program, settings, execution, context.get());
   return context;
 }
 

@@ -88,13 +88,20 @@ struct DeltaHeadArea {
         tried(betas + kDeltaChunk) {}
 };
 
+// How the backend runs its contexts.
+struct Execution {
+  size_t n_threads = 1;
+  size_t attention_block = 0;  // as AttentionArgs::block
+};
+
 class Context {
  public:
   [[nodiscard]] static backend::MemoryNeed need(const program::Program& program,
                                                 const backend::ContextSettings& settings,
-                                                size_t n_threads);
+                                                const Execution& execution);
   [[nodiscard]] static Result<std::unique_ptr<Context>> create(
-      const program::Program& program, const backend::ContextSettings& settings, size_t n_threads);
+      const program::Program& program, const backend::ContextSettings& settings,
+      const Execution& execution);
 
   backend::ContextSettings settings;
   std::vector<BufferView> buffers;    // indexed by BufferId
@@ -109,6 +116,7 @@ class Context {
   BufferView turned_q;                           // [max_rows, widest buffer]: queries after RoPE
   std::vector<BufferView> angles;       // indexed by RopeRef: [max_rows, n_rot] cosines, sines
   std::span<std::byte> attention;       // work area of attention.h
+  size_t attention_block = 0;           // as AttentionArgs::block
   std::vector<std::span<float>> heads;  // per thread: work area of one key head's delta rule
 
   std::vector<ExpertArea> experts;  // per thread; empty without experts

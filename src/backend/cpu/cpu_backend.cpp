@@ -4,12 +4,14 @@
 #include <map>
 #include <optional>
 
+#include "backend/cpu/attention_block.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/executor.h"
 #include "backend/cpu/expert_cache.h"
 #include "backend/cpu/kernel_table.h"
 #include "backend/cpu/packed_weights.h"
 #include "backend/cpu/state.h"
+#include "backend/kv_rounding.h"
 #include "base/check.h"
 #include "program/access.h"
 
@@ -22,15 +24,24 @@ using program::BufferId;
 using program::Program;
 using program::Row;
 
-Status check_kv_type(TensorType type) {
-  if (kv_type_supported(type)) return {};
-  return fail("cpu: KV type {} is not supported; F32, F16 and BF16 are", tensor_type_name(type));
+Status check_kvs(const Program& program, const ContextSettings& settings) {
+  for (const program::Kv& kv : program.kvs) {
+    for (const TensorType type : {settings.k_type, settings.v_type}) {
+      if (Status s = backend::check_kv(type, kv.head_dim); !s) {
+        return fail(Error(s.error()).with("cpu"));
+      }
+    }
+  }
+  return {};
 }
 
 class CpuBackend final : public backend::Backend {
  public:
-  CpuBackend(const backend::BackendSettings& settings, Isa isa)
-      : settings_(settings), pool_(settings.n_threads), isa_(isa) {}
+  CpuBackend(const backend::BackendSettings& settings, Isa isa, size_t attention_block)
+      : settings_(settings),
+        pool_(settings.n_threads),
+        isa_(isa),
+        attention_block_(attention_block) {}
 
   std::string_view name() const override { return "cpu"; }
 
@@ -57,15 +68,13 @@ class CpuBackend final : public backend::Backend {
 
   Result<backend::MemoryNeed> memory_need(const Program& program,
                                           const ContextSettings& settings) const override {
-    for (const TensorType type : {settings.k_type, settings.v_type}) {
-      if (Status s = check_kv_type(type); !s) return fail(s.error());
-    }
+    if (Status s = check_kvs(program, settings); !s) return fail(s.error());
     const std::vector<bool> cached = ExpertCache::cached_weights(program, settings_);
     const Result<uint64_t> weights = PackedWeights::need(program, cached);
     if (!weights) return fail(weights.error());
     const Result<ExpertCache::Need> cache = ExpertCache::need(program, settings_);
     if (!cache) return fail(cache.error());
-    backend::MemoryNeed need = Context::need(program, settings, pool_.size());
+    backend::MemoryNeed need = Context::need(program, settings, execution());
     need.expert_bytes = PackedWeights::expert_bytes(program, cached) + cache->slot_bytes;
     need.weight_bytes = *weights + cache->slot_bytes;
     need.scratch_bytes += cache->scratch_bytes;
@@ -88,10 +97,8 @@ class CpuBackend final : public backend::Backend {
   }
 
   Result<ContextId> make_context(const ContextSettings& settings) override {
-    for (const TensorType type : {settings.k_type, settings.v_type}) {
-      if (Status s = check_kv_type(type); !s) return fail(s.error());
-    }
-    Result<std::unique_ptr<Context>> context = Context::create(*program_, settings, pool_.size());
+    if (Status s = check_kvs(*program_, settings); !s) return fail(s.error());
+    Result<std::unique_ptr<Context>> context = Context::create(*program_, settings, execution());
     if (!context) return fail(std::move(context).error());
     const ContextId id{next_context_++};
     contexts_.emplace(id.value, std::move(*context));
@@ -259,6 +266,10 @@ class CpuBackend final : public backend::Backend {
           "more tentative rows than the context was made for");
   }
 
+  [[nodiscard]] Execution execution() const {
+    return {.n_threads = pool_.size(), .attention_block = attention_block_};
+  }
+
   Context& find(ContextId id) const {
     const auto it = contexts_.find(id.value);
     check(it != contexts_.end(), "no such context");
@@ -268,6 +279,7 @@ class CpuBackend final : public backend::Backend {
   backend::BackendSettings settings_;
   ThreadPool pool_;
   Isa isa_;
+  size_t attention_block_;  // as AttentionArgs::block
   const Program* program_ = nullptr;
   PackedWeights weights_;
   std::optional<experts::RouteReplay> replay_;  // absent: routers choose
@@ -284,7 +296,9 @@ Result<std::unique_ptr<backend::Backend>> make_cpu_backend(
     const backend::BackendSettings& settings) {
   const Result<Isa> isa = chosen_isa();
   if (!isa) return fail(isa.error());
-  return std::make_unique<CpuBackend>(settings, *isa);
+  const Result<size_t> block = forced_attention_block();
+  if (!block) return fail(block.error());
+  return std::make_unique<CpuBackend>(settings, *isa, *block);
 }
 
 }  // namespace godwit::cpu

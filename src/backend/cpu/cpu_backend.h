@@ -8,7 +8,8 @@
 
 namespace godwit::cpu {
 
-// Errors: GODWIT_ISA asks for an instruction set that is not there.
+// Errors: GODWIT_ISA asks for an instruction set that is not there, GODWIT_ATTENTION_BLOCK for a
+// length that is none (attention_block.h).
 [[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_cpu_backend(
     const backend::BackendSettings& settings);
 

@@ -14,30 +14,6 @@ namespace {
 
 using backend::PositionRange;
 
-// Copies head_dim keys of one position between their tile and a plain row.
-template <class Word>
-void gather_keys(const std::byte* tile, size_t n, std::byte* row) {
-  for (size_t d = 0; d < n; ++d) {
-    std::memcpy(row + d * sizeof(Word), tile + d * kKvTile * sizeof(Word), sizeof(Word));
-  }
-}
-template <class Word>
-void scatter_keys(const std::byte* row, size_t n, std::byte* tile) {
-  for (size_t d = 0; d < n; ++d) {
-    std::memcpy(tile + d * kKvTile * sizeof(Word), row + d * sizeof(Word), sizeof(Word));
-  }
-}
-
-// Where one position of one head lies: its first key (the others follow kKvTile apart), its values.
-std::byte* key_at(const KvCache& cache, size_t head, size_t position) {
-  const size_t word = row_bytes(cache.k_type, 1);
-  const size_t tile = (head * cache.capacity + position) / kKvTile;
-  return cache.k + (tile * cache.head_dim * kKvTile + position % kKvTile) * word;
-}
-std::byte* value_at(const KvCache& cache, size_t head, size_t position) {
-  return cache.v + (head * cache.capacity + position) * row_bytes(cache.v_type, cache.head_dim);
-}
-
 // Calls move(cache, head, position, key row, value row) for everything in the range, heads outside
 // positions, so that a tile stays in the nearest cache while its positions are walked.
 template <class Bytes, class Move>
@@ -45,8 +21,6 @@ void walk(const Context& context, PositionRange range, uint64_t position_bytes, 
           const Move& move) {
   uint64_t layer = 0;
   for (const KvCache& cache : context.kvs) {
-    check(kv_type_supported(cache.k_type) && kv_type_supported(cache.v_type),
-          "KV types of whole words");
     const uint64_t k_row = row_bytes(cache.k_type, cache.head_dim);
     const uint64_t v_row = row_bytes(cache.v_type, cache.head_dim);
     const uint64_t values = layer + cache.n_kv_heads * k_row;
@@ -170,16 +144,7 @@ void export_state(const program::Program& program, const Context& context, const
                  {.settled = context.span.settled, .end = range.end}, fixed);
   }
   if (to.positions.empty()) return;
-  walk(context, range, shape.position_bytes, to.positions.data(),
-       [](const KvCache& cache, size_t head, uint64_t position, std::byte* k, std::byte* v) {
-         const std::byte* const tile = key_at(cache, head, position);
-         if (cache.k_type == TensorType::kF32) {
-           gather_keys<uint32_t>(tile, cache.head_dim, k);
-         } else {
-           gather_keys<uint16_t>(tile, cache.head_dim, k);
-         }
-         std::memcpy(v, value_at(cache, head, position), row_bytes(cache.v_type, cache.head_dim));
-       });
+  walk(context, range, shape.position_bytes, to.positions.data(), kv_get);
 }
 
 void import_state(const program::Program& program, Context& context, PositionRange range,
@@ -193,17 +158,7 @@ void import_state(const program::Program& program, Context& context, PositionRan
     context.span = {.settled = range.end, .end = range.end};
   }
   if (from.positions.empty()) return;
-  walk(context, range, shape.position_bytes, from.positions.data(),
-       [](const KvCache& cache, size_t head, uint64_t position, const std::byte* k,
-          const std::byte* v) {
-         std::byte* const tile = key_at(cache, head, position);
-         if (cache.k_type == TensorType::kF32) {
-           scatter_keys<uint32_t>(k, cache.head_dim, tile);
-         } else {
-           scatter_keys<uint16_t>(k, cache.head_dim, tile);
-         }
-         std::memcpy(value_at(cache, head, position), v, row_bytes(cache.v_type, cache.head_dim));
-       });
+  walk(context, range, shape.position_bytes, from.positions.data(), kv_put);
 }
 
 }  // namespace godwit::cpu

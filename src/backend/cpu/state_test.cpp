@@ -6,8 +6,9 @@
 #include <cstring>
 
 #include "backend/cpu/attention.h"
-#include "base/half.h"
+#include "backend/kv_rounding.h"
 #include "base/random.h"
+#include "quant/formats.h"
 
 namespace godwit::cpu {
 namespace {
@@ -16,22 +17,17 @@ const VectorOps& ops = vector_ops(Isa::kGeneric);
 
 constexpr uint64_t kPositions = 50;
 
-float number_at(TensorType type, const std::byte*& at) {
-  float value = 0;
-  if (type == TensorType::kF32) {
-    std::memcpy(&value, at, 4);
-  } else {
-    uint16_t word = 0;
-    std::memcpy(&word, at, 2);
-    value = type == TensorType::kF16 ? f16_to_f32(word) : bf16_to_f32(word);
-  }
-  at += row_bytes(type, 1);
-  return value;
+// The numbers of a head as they are laid out, as a file has rows of that type.
+std::vector<float> row_at(TensorType type, size_t n, const std::byte*& at) {
+  std::vector<float> row(n);
+  quant::decode_row(type, {at, row_bytes(type, n)}, row);
+  at += row_bytes(type, n);
+  return row;
 }
 
 program::Program two_layers() {
   program::Program program;
-  program.kvs = {{.n_kv_heads = 3, .head_dim = 16}, {.n_kv_heads = 1, .head_dim = 24}};
+  program.kvs = {{.n_kv_heads = 3, .head_dim = 32}, {.n_kv_heads = 1, .head_dim = 64}};
   program.buffers = {{.name = "x", .width = 16}, {.name = "logits", .width = 16}};
   program.logits = {1};
   program.n_vocab = 16;
@@ -39,15 +35,16 @@ program::Program two_layers() {
 }
 
 std::unique_ptr<Context> make(const program::Program& program, TensorType k, TensorType v) {
-  auto context = Context::create(program, {.n_positions = kPositions, .k_type = k, .v_type = v}, 1);
+  auto context =
+      Context::create(program, {.n_positions = kPositions, .k_type = k, .v_type = v}, {});
   EXPECT_TRUE(context);
   return *std::move(context);
 }
 
 void fill(Context& context, uint64_t seed) {
   RandomStream random(seed);
-  std::array<float, 24> k;
-  std::array<float, 24> v;
+  std::array<float, 64> k;
+  std::array<float, 64> v;
   for (const KvCache& cache : context.kvs) {
     for (size_t head = 0; head < cache.n_kv_heads; ++head) {
       for (size_t position = 0; position < kPositions; ++position) {
@@ -67,13 +64,15 @@ void expect_layout(const Context& context, backend::PositionRange range,
     for (const KvCache& cache : context.kvs) {
       std::vector<float> k(cache.head_dim);
       std::vector<float> v(cache.head_dim);
-      std::vector<float> values;
+      std::vector<std::vector<float>> values;
       for (size_t head = 0; head < cache.n_kv_heads; ++head) {
         kv_read(cache, head, position, k, v);
-        values.insert(values.end(), v.begin(), v.end());
-        for (const float x : k) EXPECT_EQ(number_at(cache.k_type, at), x) << position;
+        values.push_back(v);
+        EXPECT_EQ(row_at(cache.k_type, cache.head_dim, at), k) << position;
       }
-      for (const float x : values) EXPECT_EQ(number_at(cache.v_type, at), x) << position;
+      for (const std::vector<float>& x : values) {
+        EXPECT_EQ(row_at(cache.v_type, cache.head_dim, at), x) << position;
+      }
     }
   }
   EXPECT_EQ(at, bytes.data() + bytes.size());
@@ -81,8 +80,8 @@ void expect_layout(const Context& context, backend::PositionRange range,
 
 TEST(CpuState, IsLaidOutPositionByPositionAndComesBackToTheBit) {
   const program::Program program = two_layers();
-  for (const TensorType k_type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
-    for (const TensorType v_type : {TensorType::kF32, TensorType::kF16}) {
+  for (const TensorType k_type : backend::kKvTypes) {
+    for (const TensorType v_type : {TensorType::kF32, TensorType::kQ8_0, TensorType::kQ4_0}) {
       const auto from = make(program, k_type, v_type);
       const auto to = make(program, k_type, v_type);
       fill(*from, 1);

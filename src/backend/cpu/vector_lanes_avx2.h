@@ -13,9 +13,49 @@ namespace {
 struct Avx2Lanes {
   // Vectors beside each other in a register tile of so many rows (attention_body.h).
   static constexpr size_t columns(size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+  // Tiles of sums of pairs beside each other (attention_quantized_body.h).
+  static constexpr size_t kSumTiles = 1;
 
   __m256 a;
   __m256 b;
+
+  struct Pairs {
+    __m256i a;
+    __m256i b;
+
+    static __m256i load_half(const void* p) {
+      return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+    }
+    static __m256i widen(const int8_t* p) {
+      return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    }
+    static Pairs splat(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+    static Pairs splat_pair(const int16_t* p) {
+      int32_t pair = 0;
+      __builtin_memcpy(&pair, p, sizeof pair);
+      return splat(pair);
+    }
+    static Pairs load(const uint8_t* p) { return {load_half(p), load_half(p + 32)}; }
+    static Pairs load_bytes(const int8_t* p) { return {widen(p), widen(p + 16)}; }
+    template <int kShift>
+    static Pairs nibbles(Pairs x) {
+      const __m256i mask = _mm256_set1_epi32(0x000f000f);
+      return {_mm256_and_si256(_mm256_srli_epi32(x.a, kShift), mask),
+              _mm256_and_si256(_mm256_srli_epi32(x.b, kShift), mask)};
+    }
+    static Pairs dot(Pairs sum, Pairs x, Pairs y) {
+      return {_mm256_add_epi32(sum.a, _mm256_madd_epi16(x.a, y.a)),
+              _mm256_add_epi32(sum.b, _mm256_madd_epi16(x.b, y.b))};
+    }
+  };
+  static Avx2Lanes from_sums(Pairs sums) {
+    return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
+  }
+  static void store_whole(Avx2Lanes x, int16_t* p) {
+    // Packing interleaves the halves of the registers; the permutation puts them in order.
+    const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
+    store_words(_mm256_permute4x64_epi64(packed, 0xd8), reinterpret_cast<uint16_t*>(p), 16);
+  }
 
   static Avx2Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static Avx2Lanes splat(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }

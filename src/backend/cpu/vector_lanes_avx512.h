@@ -13,10 +13,36 @@ namespace {
 struct Avx512Lanes {
   // Vectors beside each other in a register tile of so many rows (attention_body.h).
   static constexpr size_t columns(size_t rows) { return rows <= 2 ? 8 : 4; }
+  // Tiles of sums of pairs beside each other (attention_quantized_body.h).
+  static constexpr size_t kSumTiles = 4;
 
   __m512 v;
 
   static __mmask16 first(size_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+
+  struct Pairs {
+    __m512i v;
+
+    static Pairs splat(int32_t x) { return {_mm512_set1_epi32(x)}; }
+    static Pairs splat_pair(const int16_t* p) {
+      int32_t pair = 0;
+      __builtin_memcpy(&pair, p, sizeof pair);
+      return splat(pair);
+    }
+    static Pairs load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+    static Pairs load_bytes(const int8_t* p) {
+      return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+    }
+    template <int kShift>
+    static Pairs nibbles(Pairs x) {
+      return {_mm512_and_si512(_mm512_srli_epi32(x.v, kShift), _mm512_set1_epi32(0x000f000f))};
+    }
+    static Pairs dot(Pairs sum, Pairs a, Pairs b) { return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)}; }
+  };
+  static Avx512Lanes from_sums(Pairs sums) { return {_mm512_cvtepi32_ps(sums.v)}; }
+  static void store_whole(Avx512Lanes a, int16_t* p) {
+    store_words(_mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a.v)), reinterpret_cast<uint16_t*>(p), 16);
+  }
 
   static Avx512Lanes zero() { return {_mm512_setzero_ps()}; }
   static Avx512Lanes splat(float x) { return {_mm512_set1_ps(x)}; }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/half.h"
 
@@ -16,6 +17,8 @@ namespace {
 struct GenericLanes {
   // Vectors beside each other in a register tile of so many rows (attention_body.h).
   static constexpr size_t columns(size_t /*rows*/) { return 1; }
+  // Tiles of sums of pairs beside each other (attention_quantized_body.h).
+  static constexpr size_t kSumTiles = 1;
 
   float v[16];
 
@@ -30,6 +33,63 @@ struct GenericLanes {
   static GenericLanes splat(float x) {
     return each([=](size_t) { return x; });
   }
+  // Sixteen dwords, each a sum or a pair of signed words, the first in the low half.
+  struct Pairs {
+    int32_t v[16];
+
+    template <class F>
+    static Pairs each(F f) {
+      Pairs r;
+      for (size_t i = 0; i < 16; ++i) r.v[i] = f(i);
+      return r;
+    }
+    static int32_t join(int32_t low, int32_t high) {
+      return std::bit_cast<int32_t>((std::bit_cast<uint32_t>(low) & 0xffffu) |
+                                    std::bit_cast<uint32_t>(high) << 16);
+    }
+    static int32_t low(int32_t pair) { return static_cast<int16_t>(pair & 0xffff); }
+    static int32_t high(int32_t pair) { return pair >> 16; }
+
+    static Pairs splat(int32_t x) {
+      return each([=](size_t) { return x; });
+    }
+    static Pairs splat_pair(const int16_t* p) { return splat(join(p[0], p[1])); }
+    // 64 bytes as they are.
+    static Pairs load(const uint8_t* p) {
+      Pairs r;
+      std::memcpy(r.v, p, sizeof r.v);
+      return r;
+    }
+    // 32 signed bytes, widened.
+    static Pairs load_bytes(const int8_t* p) {
+      return each([=](size_t i) { return join(p[2 * i], p[2 * i + 1]); });
+    }
+    // Four bits from kShift on of both halves of a dword.
+    template <int kShift>
+    static Pairs nibbles(Pairs x) {
+      return each([&](size_t i) {
+        return std::bit_cast<int32_t>(std::bit_cast<uint32_t>(x.v[i]) >> kShift & 0x000f000fu);
+      });
+    }
+    // sum + both products.
+    static Pairs dot(Pairs sum, Pairs a, Pairs b) {
+      return each([&](size_t i) {
+        return sum.v[i] + low(a.v[i]) * low(b.v[i]) + high(a.v[i]) * high(b.v[i]);
+      });
+    }
+  };
+  static GenericLanes from_sums(Pairs sums) {
+    return each([&](size_t i) { return static_cast<float>(sums.v[i]); });
+  }
+  // To the nearest whole number, ties to even; |a| <= 32767.
+  static void store_whole(GenericLanes a, int16_t* p) {
+    constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
+    for (size_t i = 0; i < 16; ++i) {
+      const int32_t bits = std::bit_cast<int32_t>(a.v[i] + kMagic);
+      p[i] = static_cast<int16_t>(bits - std::bit_cast<int32_t>(kMagic));
+    }
+  }
+
   // The first n of 16, the others 0.
   static GenericLanes load(const float* p, size_t n) {
     return each([=](size_t i) { return i < n ? p[i] : 0.0f; });

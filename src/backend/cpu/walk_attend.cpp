@@ -30,6 +30,7 @@ void Walker::execute(const program::Attend& s) {
                            .scale = s.scale,
                            .softcap = s.softcap,
                            .window = s.window,
+                           .block = context_.attention_block,
                            .sinks = s.sinks ? call_.weights.vector(*s.sinks) : nullptr,
                            .scratch = context_.attention,
                            .out = buffer(s.out).data,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "backend/kv_rounding.h"
 #include "backend/reference/delta_rule.h"
 #include "backend/reference/routing.h"
 #include "backend/reference/state.h"
@@ -261,10 +262,8 @@ class Run {
         std::vector<double> turned(k.begin(), k.end());
         rope_head(rope, s.pairs, position, turned);
         const size_t at = position * kv_width + h * s.head_dim;
-        for (size_t i = 0; i < s.head_dim; ++i) {
-          kv.k[at + i] = round_to(context_.settings.k_type, turned[i]);
-          kv.v[at + i] = round_to(context_.settings.v_type, v[i]);
-        }
+        round_kv_to(context_.settings.k_type, turned, std::span(kv.k).subspan(at, s.head_dim));
+        round_kv_to(context_.settings.v_type, v, std::span(kv.v).subspan(at, s.head_dim));
       }
     }
   }
@@ -359,6 +358,7 @@ class ReferenceBackend final : public backend::Backend {
 
   Result<backend::MemoryNeed> memory_need(const Program& program,
                                           const ContextSettings& settings) const override {
+    if (Status s = check_kvs(program, settings); !s) return fail(s.error());
     backend::MemoryNeed need;
     for (const program::Weight& w : program.weights) {
       need.weight_bytes += w.rows * row_bytes(w.type, w.cols);
@@ -393,12 +393,7 @@ class ReferenceBackend final : public backend::Backend {
   }
 
   Result<ContextId> make_context(const ContextSettings& settings) override {
-    for (const TensorType type : {settings.k_type, settings.v_type}) {
-      if (type != TensorType::kF32 && type != TensorType::kF16) {
-        return fail("reference: KV type {} is not supported; F32 and F16 are",
-                    tensor_type_name(type));
-      }
-    }
+    if (Status s = check_kvs(*program_, settings); !s) return fail(s.error());
     auto context = std::make_unique<Context>();
     context->settings = settings;
     for (size_t i = 0; i < program_->buffers.size(); ++i) {
@@ -492,6 +487,17 @@ class ReferenceBackend final : public backend::Backend {
       if (i != program.logits.value) widest = std::max(widest, size_t{program.buffers[i].width});
     }
     return widest;
+  }
+
+  static Status check_kvs(const Program& program, const ContextSettings& settings) {
+    for (const program::Kv& kv : program.kvs) {
+      for (const TensorType type : {settings.k_type, settings.v_type}) {
+        if (Status s = backend::check_kv(type, kv.head_dim); !s) {
+          return fail(Error(s.error()).with("reference"));
+        }
+      }
+    }
+    return {};
   }
 
   static size_t buffer_rows(const Program& program, size_t buffer,

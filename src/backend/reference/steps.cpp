@@ -1,14 +1,30 @@
 #include "backend/reference/steps.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "backend/kv_rounding.h"
 #include "base/half.h"
 #include "quant/formats.h"
 
 namespace godwit::reference {
+namespace {
+
+template <class Block>
+void round_blocks(std::span<const float> x, std::span<double> out) {
+  for (size_t i = 0; i + 32 <= x.size(); i += 32) {
+    Block block;
+    backend::round_kv(x.subspan(i).first<32>(), block);
+    std::array<float, 32> decoded;
+    quant::decode_block(block, decoded.data());
+    std::ranges::copy(decoded, out.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+}  // namespace
 
 void decode_weight_row(const WeightView& weight, uint64_t row, std::span<double> out) {
   std::vector<float> values(weight.cols);
@@ -88,11 +104,20 @@ void rope_head(const program::Rope& rope, program::RopePairs pairs, uint64_t pos
   }
 }
 
-double round_to(TensorType type, double value) {
-  if (type == TensorType::kF16) {
-    return static_cast<double>(f16_to_f32(f32_to_f16(static_cast<float>(value))));
+void round_kv_to(TensorType type, std::span<const double> x, std::span<double> out) {
+  if (type == TensorType::kF32) {
+    std::ranges::copy(x, out.begin());
+    return;
   }
-  return value;
+  std::vector<float> narrow(x.size());
+  std::ranges::transform(x, narrow.begin(), [](double v) { return static_cast<float>(v); });
+  if (type == TensorType::kQ8_0) return round_blocks<quant::BlockQ8_0>(narrow, out);
+  if (type == TensorType::kQ4_0) return round_blocks<quant::BlockQ4_0>(narrow, out);
+  const bool half = type == TensorType::kF16;
+  for (size_t i = 0; i < x.size(); ++i) {
+    out[i] = static_cast<double>(half ? f16_to_f32(f32_to_f16(narrow[i]))
+                                      : bf16_to_f32(f32_to_bf16(narrow[i])));
+  }
 }
 
 void attend_head(const HeadAttention& args, std::span<double> out) {

@@ -71,8 +71,8 @@ void rms_norm(std::span<const double> x, std::span<const double> weight, double 
 void rope_head(const program::Rope& rope, program::RopePairs pairs, uint64_t position,
                std::span<double> head);
 
-// Rounds to a KV type: F32 keeps the double.
-[[nodiscard]] double round_to(TensorType type, double value);
+// Keys or values of a head as a cache of that type keeps them; F32 keeps the doubles.
+void round_kv_to(TensorType type, std::span<const double> x, std::span<double> out);
 
 // One query head over positions [first_position, end_position).
 struct HeadAttention {
