@@ -7,6 +7,7 @@
 
 #include "apps/command.h"
 #include "apps/model_options.h"
+#include "base/log.h"
 #include "engine/expert_tensors.h"
 #include "engine/memory_plan.h"
 #include "engine/planned_backend.h"
@@ -16,6 +17,7 @@
 #include "os/topology.h"
 #include "program/print.h"
 #include "program/traffic.h"
+#include "tokenizer/tokenizer.h"
 
 namespace godwit::apps {
 namespace {
@@ -124,6 +126,9 @@ Result<Facts> gather(const gguf::File& file, const model::Model& model,
   const Result<experts::ExpertSource> experts = engine::find_experts(file, model.program);
   if (!experts) return fail(experts.error());
   facts.expert_file_bytes = engine::expert_file_bytes(*experts);
+  // A plan counts what is resident already: the vocabulary too, as when the model is run.
+  const Result<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::load(file);
+  if (!tokenizer) log::debug(tokenizer.error().message);
   const Result<engine::PlannedBackend> planned = engine::plan_backend(
       facts.settings, {.program = model.program, .experts = *experts}, available_memory_bytes());
   if (!planned) return fail(planned.error());
@@ -288,6 +293,8 @@ void print_json(const gguf::File& file, const model::Model& model, const Facts& 
                 {"kv_bytes", plan.need.kv_bytes},
                 {"state_bytes", plan.need.state_bytes},
                 {"scratch_bytes", plan.need.scratch_bytes},
+                {"process_bytes", plan.process_bytes},
+                {"resident_bytes", plan.resident()},
                 {"available_bytes", plan.available_bytes}}},
               {"measured_bandwidth_gbps", facts.bandwidth_gbps},
               {"floor",

@@ -14,6 +14,9 @@ struct DecodeFigures {
   double bytes_per_token = 0;  // program/traffic.h
   double gbps = 0;             // bytes moved per second of decode, 10^9
   double bandwidth_gbps = 0;   // measured now; 0 if that failed
+  uint64_t peak_bytes = 0;     // resident so far, before that measurement
+  uint64_t planned_bytes = 0;  // once the context is full; 0: not on the host
+  uint64_t n_planned_positions = 0;
 };
 
 // Measures the bandwidth, which takes a fraction of a second.
@@ -21,7 +24,7 @@ struct DecodeFigures {
                                            const engine::GenerateResult& result);
 
 // "prompt 31 tokens, 812 tok/s | decode 64 tokens, 241 tok/s | 98.4 MB/token, 23.7 GB/s, 71 % of
-// the 33.5 GB/s measured"
+// the 33.5 GB/s measured | 141.3 MiB resident, 301.0 MiB planned for 8192 positions"
 [[nodiscard]] std::string stats_line(const engine::GenerateResult& result,
                                      const DecodeFigures& figures);
 

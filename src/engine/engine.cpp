@@ -18,6 +18,22 @@ namespace {
 
 constexpr uint64_t kMaxContext = uint64_t{1} << 24;
 
+// Loaded between two times that the file's memory is given back.
+constexpr uint64_t kDiscardBytes = uint64_t{16} << 20;
+
+// Progress that gives back what was read of the file as it goes, so that a model is not resident
+// twice, once as the file has it and once as the backend does.
+backend::Progress discarding(const gguf::File& file, const backend::Progress& progress) {
+  return [&file, &progress, last = uint64_t{0}](std::string_view stage, uint64_t done,
+                                                uint64_t total) mutable {
+    if (done >= last + kDiscardBytes) {
+      file.discard_read();
+      last = done;
+    }
+    if (progress) progress(stage, done, total);
+  };
+}
+
 std::string token_text(const tokenizer::Tokenizer& tokenizer, TokenId id) {
   return id.exists() ? std::string(tokenizer.bytes(id)) : std::string();
 }
@@ -91,9 +107,12 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
   own.expert_cache = planned->expert_cache;
   engine->plan_ = planned->plan;
   own.n_context = planned->plan.n_context;
-  if (Status s = planned->backend->load(engine->program_, model->weights, progress); !s) {
+  if (Status s = planned->backend->load(engine->program_, model->weights,
+                                        discarding(engine->file_, progress));
+      !s) {
     return fail(s.error());
   }
+  engine->file_.discard_read();
   engine->backend_ = std::move(planned->backend);
 
   engine->choose_chat_template();

@@ -48,8 +48,10 @@ std::string describe(const MemoryPlan& plan, uint64_t all_expert_bytes) {
   }
   text += fmt::format(" + KV {}", format_bytes(need.kv_bytes));
   if (need.state_bytes > 0) text += fmt::format(" + state {}", format_bytes(need.state_bytes));
-  return text + fmt::format(" + scratch {} = {}", format_bytes(need.scratch_bytes),
-                            format_bytes(plan.total()));
+  text += fmt::format(" + scratch {} = {}", format_bytes(need.scratch_bytes),
+                      format_bytes(plan.total()));
+  if (plan.resident() == 0) return text;
+  return text + fmt::format(", with the program {} resident", format_bytes(plan.resident()));
 }
 
 Result<MemoryPlan> plan_memory(const backend::Backend& backend, const program::Program& program,

@@ -15,9 +15,16 @@ struct MemoryPlan {
   uint64_t n_context = 0;  // positions
   backend::MemoryNeed need;
   uint64_t available_bytes = 0;  // when the plan was made; 0 when unknown
+  // Resident when the plan was made: code, libraries, metadata, vocabulary. 0 where weights and
+  // contexts go elsewhere, or when unknown.
+  uint64_t process_bytes = 0;
 
   [[nodiscard]] uint64_t total() const {
     return need.weight_bytes + need.kv_bytes + need.state_bytes + need.scratch_bytes;
+  }
+  // What will be resident when the context is full; 0 when unknown.
+  [[nodiscard]] uint64_t resident() const {
+    return process_bytes == 0 ? 0 : total() + process_bytes;
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "backend/registry.h"
 #include "base/log.h"
+#include "os/memory.h"
 
 namespace godwit::engine {
 namespace {
@@ -104,6 +105,7 @@ Result<PlannedBackend> plan_backend(const EngineSettings& settings, const ModelP
                                  .available_bytes = available_bytes});
   if (!plan) return fail(plan.error());
   planned.plan = *plan;
+  if (!(*backend)->available_bytes()) planned.plan.process_bytes = resident_bytes();
   planned.backend = *std::move(backend);
   return planned;
 }

@@ -171,6 +171,10 @@ struct File::Impl {
   }
 };
 
+void File::discard_read() const {
+  for (const MappedFile& mapping : impl_->mappings) mapping.discard(mapping.bytes());
+}
+
 File::File(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 File::File(File&&) noexcept = default;
 File& File::operator=(File&&) noexcept = default;

@@ -90,6 +90,10 @@ class File {
   [[nodiscard]] const Value* find(std::string_view key) const;
   [[nodiscard]] const Tensor* find_tensor(std::string_view name) const;
 
+  // Gives back the memory of what has been read of the tensors so far; who reads them again finds
+  // them in the page cache, or on disk. Any thread may be reading meanwhile.
+  void discard_read() const;
+
   // Typed metadata. Absent is nullopt; present with a type that cannot stand for the asked one
   // (a negative integer for get_uint, a string for get_double) is an error naming key and types.
   [[nodiscard]] Result<std::optional<uint64_t>> get_uint(std::string_view key) const;

@@ -46,5 +46,7 @@ class AlignedBuffer {
 
 // The most memory this process has had resident; 0 when unknown.
 [[nodiscard]] uint64_t peak_rss_bytes();
+// What it has resident now; 0 when unknown.
+[[nodiscard]] uint64_t resident_bytes();
 
 }  // namespace godwit

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 
 #include "base/bits.h"
 #include "program/access.h"
@@ -72,14 +73,17 @@ PackedWeights::Matrix matrix_of(const program::Weight& weight, Isa isa) {
           .file_row_bytes = row_bytes(weight.type, weight.cols)};
 }
 
+// `packed` hears from the calling thread how many bytes, about, are done.
 void pack_rows(const program::Weight& weight, const PackedWeights::Matrix& matrix,
-               std::span<const std::byte> file, ThreadPool& pool, std::byte* out) {
+               std::span<const std::byte> file, ThreadPool& pool, std::byte* out,
+               const std::function<void(uint64_t)>& packed) {
   std::atomic<uint64_t> next{0};
-  pool.run([&](size_t) {
+  pool.run([&](size_t thread) {
     for (uint64_t r = next.fetch_add(kPackRows); r < weight.rows; r = next.fetch_add(kPackRows)) {
       matrix.packing->pack(file.data() + r * matrix.file_row_bytes,
                            std::min(kPackRows, weight.rows - r), weight.cols,
                            out + r * matrix.packed_row_bytes);
+      if (thread == 0) packed(r * matrix.packed_row_bytes);
     }
   });
 }
@@ -124,6 +128,10 @@ Status PackedWeights::pack(const Program& program, const std::vector<bool>& cach
 
   const std::vector<Use> uses = uses_of(program, cached);
   std::byte* at = arena_.data();
+  const auto tell = [&](uint64_t of_weight) {
+    if (progress)
+      progress("loading", static_cast<uint64_t>(at - arena_.data()) + of_weight, *bytes);
+  };
   for (size_t i = 0; i < uses.size(); ++i) {
     const program::Weight& weight = program.weights[i];
     if (uses[i] == Use::kVector) {
@@ -137,10 +145,10 @@ Status PackedWeights::pack(const Program& program, const std::vector<bool>& cach
     }
     if (uses[i] == Use::kMultiplied) {
       matrices_[i].packed = at;
-      pack_rows(weight, matrices_[i], files[i], pool, at);
+      pack_rows(weight, matrices_[i], files[i], pool, at, tell);
     }
     at += packed_bytes(weight, uses[i]);
-    if (progress) progress("loading", static_cast<uint64_t>(at - arena_.data()), *bytes);
+    tell(0);
   }
   return {};
 }
