@@ -27,6 +27,17 @@ TEST(StatsLine, SetsSpeedBesideBytesAndBandwidth) {
             "23.7 GB/s, 71 % of the 33.5 GB/s measured | ended by end of text");
 }
 
+TEST(StatsLine, SetsMemoryBesideItsPlan) {
+  DecodeFigures figures = kFigures;
+  figures.peak_bytes = uint64_t{100} << 20;
+  EXPECT_NE(stats_line(result(), figures).find(" | 100.0 MiB resident | ended"), std::string::npos);
+  figures.planned_bytes = uint64_t{200} << 20;
+  figures.n_planned_positions = 512;
+  EXPECT_NE(stats_line(result(), figures)
+                .find(" | 100.0 MiB resident, 200.0 MiB planned for 512 positions | ended"),
+            std::string::npos);
+}
+
 TEST(StatsLine, SaysWhatWasKept) {
   engine::GenerateResult kept = result();
   kept.n_reused = 20;

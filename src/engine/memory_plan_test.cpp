@@ -137,6 +137,12 @@ TEST(MemoryPlanText, SaysWhatTheModelHas) {
                   .available_bytes = 0};
   EXPECT_EQ(describe(plan, 0),
             "dense weights 300.0 MiB + KV 5.0 MiB + scratch 1.0 MiB = 306.0 MiB");
+  EXPECT_EQ(plan.resident(), 0u) << "unknown";
+  plan.process_bytes = 30 * kMiB;
+  EXPECT_EQ(describe(plan, 0),
+            "dense weights 300.0 MiB + KV 5.0 MiB + scratch 1.0 MiB = 306.0 MiB, with the program "
+            "336.0 MiB resident");
+  plan.process_bytes = 0;
   plan.need.expert_bytes = 100 * kMiB;
   plan.need.state_bytes = 2 * kMiB;
   EXPECT_EQ(describe(plan, 400 * kMiB),

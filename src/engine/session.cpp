@@ -7,6 +7,11 @@
 #include "base/check.h"
 
 namespace godwit::engine {
+namespace {
+
+constexpr size_t kReleaseRows = 256;
+
+}  // namespace
 
 Session::Session(Engine& engine, backend::ContextId context) : engine_(&engine), context_(context) {
   tokens_.reserve(engine.plan().n_context);
@@ -269,7 +274,20 @@ Status Session::run(std::span<const TokenId> tokens, RunRows wanted) {
 Status Session::run_steps(std::span<const program::Row> rows, program::StepRange steps) {
   Status ran = engine_->backend().run(context_, rows, steps);
   if (!ran) give_up();
+  release_lookups(rows.size());
   return ran;
+}
+
+// Looking a token up makes pages around its row resident. They stay in the page cache; here they
+// go now and then, so that what is resident is what was planned. Experts that are used where they
+// are mapped stay.
+void Session::release_lookups(size_t n_rows) {
+  n_looked_up_ += n_rows;
+  const auto& policy = engine_->settings().expert_cache;
+  const bool is_mapped = policy && policy->kind == experts::CacheKind::kMapped;
+  if (n_looked_up_ < kReleaseRows || is_mapped) return;
+  engine_->file().discard_read();
+  n_looked_up_ = 0;
 }
 
 // After a run that failed. A fixed part cannot be taken back to where it was: the next prompt

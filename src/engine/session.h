@@ -112,6 +112,7 @@ class Session {
   [[nodiscard]] Status run(std::span<const TokenId> tokens, RunRows wanted);
   [[nodiscard]] Status run_steps(std::span<const program::Row> rows, program::StepRange steps);
   void give_up();
+  void release_lookups(size_t n_rows);
   [[nodiscard]] MtpPlace mtp_place() const;
 
   Engine* engine_;  // null when moved from
@@ -123,6 +124,7 @@ class Session {
   MtpHead mtp_;
   size_t n_reused_ = 0;
   size_t n_from_tree_ = 0;
+  size_t n_looked_up_ = 0;  // rows since the file's pages were given back
   PrefixTree* tree_ = nullptr;
 };
 
