@@ -118,8 +118,8 @@ void print_json(const engine::Engine& engine, const engine::GenerateSettings& se
                 {"bytes_per_token", figures.bytes_per_token},
                 {"gbps", figures.gbps},
                 {"measured_bandwidth_gbps", figures.bandwidth_gbps},
-                {"peak_resident_bytes", figures.peak_bytes},
-                {"planned_resident_bytes", figures.planned_bytes},
+                {"peak_resident_bytes", figures.resident.peak_bytes},
+                {"planned_resident_bytes", figures.resident.planned_bytes},
                 {"speculation", speculation_json(result)},
                 {"backend", engine.backend().describe()}}}};
   if (!result.decode_experts.layers.empty()) {

@@ -14,6 +14,13 @@ double per_second(size_t n, double seconds) {
 
 }  // namespace
 
+std::string resident_text(const ResidentFigures& figures) {
+  std::string text = fmt::format("{} resident", engine::format_bytes(figures.peak_bytes));
+  if (figures.planned_bytes == 0) return text;
+  return text + fmt::format(", {} planned for {} positions",
+                            engine::format_bytes(figures.planned_bytes), figures.n_positions);
+}
+
 DecodeFigures decode_figures(const engine::Engine& engine, const engine::GenerateResult& result) {
   DecodeFigures figures;
   figures.prompt_tokens_per_s =
@@ -24,9 +31,9 @@ DecodeFigures decode_figures(const engine::Engine& engine, const engine::Generat
                               static_cast<double>(result.n_decode_tokens);
     figures.gbps = figures.bytes_per_token * figures.decode_tokens_per_s * 1e-9;
   }
-  figures.peak_bytes = peak_rss_bytes();
-  figures.planned_bytes = engine.plan().resident();
-  figures.n_planned_positions = engine.plan().n_context;
+  figures.resident = {.peak_bytes = peak_rss_bytes(),
+                      .planned_bytes = engine.plan().resident(),
+                      .n_positions = engine.plan().n_context};
   figures.bandwidth_gbps =
       engine::read_bandwidth_gbps(engine.backend(), engine.settings().n_threads);
   return figures;
@@ -60,13 +67,7 @@ std::string stats_line(const engine::GenerateResult& result, const DecodeFigures
   if (!result.decode_experts.layers.empty() && result.n_decode_tokens > 0) {
     line += " | " + expert_line(result.decode_experts, result.n_decode_tokens);
   }
-  if (figures.peak_bytes > 0) {
-    line += fmt::format(" | {} resident", engine::format_bytes(figures.peak_bytes));
-    if (figures.planned_bytes > 0) {
-      line += fmt::format(", {} planned for {} positions",
-                          engine::format_bytes(figures.planned_bytes), figures.n_planned_positions);
-    }
-  }
+  if (figures.resident.peak_bytes > 0) line += " | " + resident_text(figures.resident);
   line += fmt::format(" | ended by {}", engine::stop_reason_name(result.reason));
   return line;
 }

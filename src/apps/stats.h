@@ -8,15 +8,22 @@
 
 namespace godwit::apps {
 
+struct ResidentFigures {
+  uint64_t peak_bytes = 0;     // so far
+  uint64_t planned_bytes = 0;  // once the context is full; 0: not on the host
+  uint64_t n_positions = 0;    // of that context
+};
+
+// "141.3 MiB resident, 301.0 MiB planned for 8192 positions"
+[[nodiscard]] std::string resident_text(const ResidentFigures& figures);
+
 struct DecodeFigures {
   double prompt_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
-  double bytes_per_token = 0;  // program/traffic.h
-  double gbps = 0;             // bytes moved per second of decode, 10^9
-  double bandwidth_gbps = 0;   // measured now; 0 if that failed
-  uint64_t peak_bytes = 0;     // resident so far, before that measurement
-  uint64_t planned_bytes = 0;  // once the context is full; 0: not on the host
-  uint64_t n_planned_positions = 0;
+  double bytes_per_token = 0;     // program/traffic.h
+  double gbps = 0;                // bytes moved per second of decode, 10^9
+  double bandwidth_gbps = 0;      // measured now; 0 if that failed
+  ResidentFigures resident = {};  // before that measurement
 };
 
 // Measures the bandwidth, which takes a fraction of a second.

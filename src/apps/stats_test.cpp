@@ -29,10 +29,10 @@ TEST(StatsLine, SetsSpeedBesideBytesAndBandwidth) {
 
 TEST(StatsLine, SetsMemoryBesideItsPlan) {
   DecodeFigures figures = kFigures;
-  figures.peak_bytes = uint64_t{100} << 20;
+  figures.resident.peak_bytes = uint64_t{100} << 20;
   EXPECT_NE(stats_line(result(), figures).find(" | 100.0 MiB resident | ended"), std::string::npos);
-  figures.planned_bytes = uint64_t{200} << 20;
-  figures.n_planned_positions = 512;
+  figures.resident.planned_bytes = uint64_t{200} << 20;
+  figures.resident.n_positions = 512;
   EXPECT_NE(stats_line(result(), figures)
                 .find(" | 100.0 MiB resident, 200.0 MiB planned for 512 positions | ended"),
             std::string::npos);

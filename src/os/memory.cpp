@@ -159,9 +159,12 @@ uint64_t available_memory_bytes(const std::filesystem::path& root) {
   return left == kUnlimited ? 0 : left;
 }
 
-uint64_t resident_bytes() {
-  return read_field("/proc/self/status", "VmRSS:").value_or(0) * 1024;
+void restart_peak_rss() {
+  // proc(5): 5 makes VmHWM what is resident now.
+  std::ofstream("/proc/self/clear_refs") << 5;
 }
+
+uint64_t resident_bytes() { return read_field("/proc/self/status", "VmRSS:").value_or(0) * 1024; }
 
 uint64_t peak_rss_bytes() {
   // getrusage() also counts what the process held before exec; the status file does not.

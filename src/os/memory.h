@@ -46,6 +46,8 @@ class AlignedBuffer {
 
 // The most memory this process has had resident; 0 when unknown.
 [[nodiscard]] uint64_t peak_rss_bytes();
+// From now on the most is counted anew, where the system can.
+void restart_peak_rss();
 // What it has resident now; 0 when unknown.
 [[nodiscard]] uint64_t resident_bytes();
 

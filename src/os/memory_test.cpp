@@ -128,5 +128,17 @@ TEST(Memory, PeakCountsTouchedPages) {
   EXPECT_GE(peak_rss_bytes(), kSize);
 }
 
+TEST(Memory, PeakCanBeCountedAnew) {
+  constexpr size_t kSize = size_t{64} << 20;
+  {
+    Result<AlignedBuffer> buffer = AlignedBuffer::create(kSize, 4096);
+    ASSERT_TRUE(buffer);
+    std::ranges::fill(buffer->bytes(), std::byte{1});
+  }
+  ASSERT_GE(peak_rss_bytes(), resident_bytes() + kSize / 2);
+  restart_peak_rss();
+  EXPECT_LE(peak_rss_bytes(), resident_bytes() + kSize / 2);
+}
+
 }  // namespace
 }  // namespace godwit

@@ -11,6 +11,8 @@
 #include "apps/bench/test_timer.h"
 #include "apps/command.h"
 #include "apps/model_options.h"
+#include "apps/stats.h"
+#include "os/memory.h"
 
 namespace godwit::apps {
 namespace {
@@ -36,6 +38,7 @@ Result<BenchSetting> bench_model(const BenchOptions& options, const std::vector<
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
   BenchSetting setting = bench_setting(**engine);
+  restart_peak_rss();  // the bandwidth was measured in a buffer of its own
   TestTimer timer(**engine, std::move(*session));
   // Who sees the rows come needs no more; a terminal beside a redirected table is told.
   const bool tells = options.progress || (isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0);
@@ -43,7 +46,16 @@ Result<BenchSetting> bench_model(const BenchOptions& options, const std::vector<
     if (tells) std::fprintf(stderr, "%s: %s\n", setting.model_type.c_str(), test.name().c_str());
     const Result<BenchRow> row = timer.measure(test, options.repetitions);
     if (!row) return fail(row.error());
-    show(report.add(bench_row(setting, *row)));
+    ReportRow shown = bench_row(setting, *row);
+    shown.json["peak_resident_bytes"] = peak_rss_bytes();
+    shown.json["planned_resident_bytes"] = (*engine)->plan().resident();
+    show(report.add(shown));
+  }
+  if (options.progress || isatty(STDERR_FILENO) != 0) {
+    const std::string memory = resident_text({.peak_bytes = peak_rss_bytes(),
+                                              .planned_bytes = (*engine)->plan().resident(),
+                                              .n_positions = (*engine)->plan().n_context});
+    std::fprintf(stderr, "%s: %s\n", setting.model_type.c_str(), memory.c_str());
   }
   return setting;
 }
