@@ -11,6 +11,7 @@
 
 #include "apps/bench/bench_plan.h"
 #include "apps/bench/kernel_plan.h"
+#include "apps/bench/peer.h"
 #include "apps/bench/report.h"
 #include "apps/bench/state_fill.h"
 #include "apps/command.h"
@@ -50,7 +51,7 @@ void prompt_gen(std::string_view text) {
   require(again && again->n_prompt == test->n_prompt && again->n_gen == test->n_gen);
 }
 
-void kernel_values(std::string_view text) {
+void bench_values(std::string_view text) {
   if (const auto shape = apps::parse_matvec_shape(text); accepted(shape)) {
     const auto again = apps::parse_matvec_shape(fmt::format("{}x{}", shape->rows, shape->cols));
     require(again && *again == *shape);
@@ -64,6 +65,9 @@ void kernel_values(std::string_view text) {
     require(again && *again == *pair);
   }
   (void)accepted(apps::parse_isa(text));
+  if (const auto rows = apps::parse_bench_lines(text); accepted(rows)) {
+    for (const apps::BenchedTest& row : *rows) require(row.tokens_per_s > 0);
+  }
 }
 
 void sampling_order(const std::string& text) {
@@ -126,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 4:
       (void)accepted(apps::parse_bench_format(text));
       (void)accepted(apps::parse_state_fill(text));
-      kernel_values(text);
+      bench_values(text);
       break;
     case 5:
       if (const auto rule = apps::parse_type_rule(text); accepted(rule)) {

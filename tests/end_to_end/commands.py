@@ -527,6 +527,54 @@ class BenchKernel(Commands):
                           ("f32", "f16", 100), ("f32", "f16", 200)])
 
 
+class BenchBesidePeer(Commands):
+    """Peers are scripts here; each leaves the arguments it got, in order."""
+
+    def peer(self, answer):
+        path = self.write("peer.sh", "#!/bin/sh\n[ \"$1\" = --version ] && exit 1\n"
+                          f"echo peer \"$@\" >> {self.path('calls')}\n{answer}\n")
+        os.chmod(path, 0o700)
+        self.write("calls", "")
+        return path
+
+    def test_runs_in_turn_and_prints_ratios(self):
+        row = '{"n_prompt": 4, "n_gen": 0, "n_depth": 8, "avg_ts": 2.5, "build_commit": "x"}'
+        peer = self.peer(f"echo '{row}'")
+        found, = json.loads(self.succeed("bench", "-m", self.tiny, "-p", 4, "-n", 0, "-d", 8, "-r",
+                                         2, "-t", 1, "--peer", peer, "--peer-arg=-fa",
+                                         "--peer-arg=on", "--json").out)
+        self.assertEqual(found["peer_samples_ts"], [2.5] * 4)
+        self.assertEqual(len(found["samples_ts"]), 4)
+        self.assertEqual(found["ratios"], [ours / 2.5 for ours in found["samples_ts"]])
+        self.assertLessEqual(found["ratio_min"], found["ratio"])
+        with open(self.path("calls")) as file:
+            calls = file.read().splitlines()
+        self.assertEqual(calls, [f"peer -m {self.tiny} -p 4 -n 0 -d 8 -t 1 -r 1 -o jsonl -fa on"] * 4)
+
+    def test_another_build_of_godwit(self):
+        for command, flags in (("decode", ("-n", 2, "--start-position", "0,64")),
+                               ("prefill", ("-p", "4,8", "--start-position", "64"))):
+            rows = json.loads(self.succeed("bench", command, "-m", self.tiny, *flags, "-r", 1,
+                                           "--peer", self.godwit.path, "--json").out)
+            self.assertEqual(len(rows), 2)
+            for row in rows:
+                self.assertEqual(len(row["ratios"]), 2)
+                self.assertGreater(row["measured_bandwidth_gbps"], 0)
+
+    def test_a_peer_that_fails_is_told_with_its_last_line(self):
+        for answer, words in (("echo no such model >&2; exit 3", ("exit code 3", "no such model")),
+                              ("echo hello", ("no rows of a bench",)),
+                              ("echo '{\"n_prompt\": 1}'", ("n_prompt",)),
+                              ("echo '{\"n_prompt\": 9, \"n_gen\": 0, \"avg_ts\": 1}'",
+                               ("not measured pp4",))):
+            with self.subTest(answer=answer):
+                done = self.godwit.run("bench", "-m", self.tiny, "-p", 4, "-n", 0, "-r", 1,
+                                       "--peer", self.peer(answer))
+                self.assert_refused(done, 1, *words)
+        done = self.godwit.run("bench", "-m", self.tiny, "--peer", self.path("nobody"))
+        self.assert_refused(done, 1, "--peer", "nobody")
+
+
 class Check(Commands):
     def test_every_step_lies_within_its_bound(self):
         done = self.succeed("check", "-m", self.mixed)

@@ -8,6 +8,7 @@
 #include "apps/bench/bench_plan.h"
 #include "apps/bench/bench_report.h"
 #include "apps/bench/bench_setting.h"
+#include "apps/bench/peer.h"
 #include "apps/bench/test_timer.h"
 #include "apps/command.h"
 #include "apps/model_options.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   std::string format = "md";
   bool progress = false;
   std::string route_trace;
+  PeerOptions peer;
 };
 
 // The rows of one model, on stdout as they are measured; returns what they share.
@@ -60,7 +62,20 @@ Result<BenchSetting> bench_model(const BenchOptions& options, const std::vector<
   return setting;
 }
 
-Status bench(BenchOptions& options) {
+Status beside_peer(BenchOptions& options, const CLI::App& command, BenchFormat format) {
+  std::vector<PeerPlan> plans;
+  for (const std::string& model : options.models) {
+    options.model.model = model;
+    Result<PeerPlan> plan = peer_plan(options.peer, options.model, command);
+    if (!plan) return fail(std::move(plan).error());
+    plan->lists = options.lists;
+    plan->n_rounds = options.repetitions;
+    plans.push_back(*std::move(plan));
+  }
+  return bench_beside_peer(std::move(plans), format);
+}
+
+Status bench(BenchOptions& options, const CLI::App& command) {
   const Result<BenchFormat> format = parse_bench_format(options.format);
   if (!format) return fail(format.error());
   const Result<std::vector<BenchTest>> tests = plan_bench(options.lists);
@@ -71,6 +86,7 @@ Status bench(BenchOptions& options) {
     }
   }
   if (options.models.empty()) options.models.emplace_back();  // of a repository
+  if (!options.peer.program.empty()) return beside_peer(options, command, *format);
   Report report(*format, bench_columns());
   BenchSetting last;
   for (const std::string& model : options.models) {
@@ -113,10 +129,11 @@ void add_bench_command(CLI::App& app) {
                       "Experts as a recorded trace chose them, not as the routers do; to compare "
                       "--expert-cache-mib at a known skew");
   command->add_flag("--progress", options->progress, "Say on stderr what is being measured");
+  add_peer_options(*command, options->peer);
   command->footer(
       "Parts have commands of their own: bench kernel, bench decode, bench prefill.\n"
       "Example:\n  godwit bench -m smollm2 -p 512 -n 64 -d 0,4096 -r 3");
-  command->callback([options] { finish(bench(*options)); });
+  command->callback([options, command] { finish(bench(*options, *command)); });
 }
 
 }  // namespace godwit::apps

@@ -20,6 +20,8 @@ struct BenchTest {
 
   [[nodiscard]] size_t n_positions() const { return n_depth + n_prompt + n_gen; }
   [[nodiscard]] std::string name() const;  // "pp512", "tg128 @ d4096", "pp512+tg128"
+
+  friend bool operator==(const BenchTest&, const BenchTest&) = default;
 };
 
 struct BenchLists {

@@ -17,7 +17,13 @@ struct DecodeOptions {
   size_t n_tokens = 32;
 };
 
-Status decode(DecodeOptions& options) {
+Status decode(DecodeOptions& options, const CLI::App& command) {
+  if (!options.depth.peer.program.empty()) {
+    BenchLists tests;
+    tests.prompts = {0};
+    tests.generations = {options.n_tokens};
+    return bench_depth_beside_peer(options.depth, command, std::move(tests));
+  }
   const Result<BenchFormat> format = parse_bench_format(options.depth.format);
   if (!format) return fail(format.error());
   const Result<StateFill> fill = parse_state_fill(options.depth.fill);
@@ -58,7 +64,7 @@ void add_bench_decode_command(CLI::App& app) {
   command->footer(
       "Output matrix and sampling are in the time; the floor is reading the bytes of a token.\n"
       "Example:\n  godwit bench decode -m smollm2 --start-position 0,1024,4096");
-  command->callback([options] { finish(decode(*options)); });
+  command->callback([options, command] { finish(decode(*options, *command)); });
 }
 
 }  // namespace godwit::apps

@@ -26,6 +26,7 @@ void add_depth_options(CLI::App& command, DepthOptions& options) {
       ->capture_default_str();
   command.add_flag_callback(
       "--json", [&options] { options.format = "json"; }, "The same as -o json");
+  add_peer_options(command, options.peer);
 }
 
 Result<std::unique_ptr<engine::Engine>> load_for_depth(const DepthOptions& options,
@@ -45,6 +46,21 @@ Result<std::unique_ptr<engine::Engine>> load_for_depth(const DepthOptions& optio
     model.n_context = std::max<uint64_t>(deepest + n_tokens + 1, kLeastFillContext);
   }
   return load_engine(model);
+}
+
+Status bench_depth_beside_peer(const DepthOptions& options, const CLI::App& command,
+                               BenchLists tests) {
+  const Result<BenchFormat> format = parse_bench_format(options.format);
+  if (!format) return fail(format.error());
+  Result<PeerPlan> plan = peer_plan(options.peer, options.model, command);
+  if (!plan) return fail(std::move(plan).error());
+  const std::string& name = command.get_name();  // "bench-decode"
+  plan->words = {"bench", name.substr(name.find('-') + 1)};
+  plan->lists = std::move(tests);
+  plan->lists.depths =
+      options.start_positions.empty() ? std::vector<size_t>{0} : options.start_positions;
+  plan->n_rounds = options.n_repetitions;
+  return bench_beside_peer({*std::move(plan)}, *format);
 }
 
 }  // namespace godwit::apps

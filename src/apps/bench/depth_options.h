@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/bench/peer.h"
 #include "apps/model_options.h"
 #include "base/result.h"
 
@@ -19,14 +20,19 @@ struct DepthOptions {
   uint64_t seed = 1;
   size_t n_repetitions = 3;
   std::string format = "md";
+  PeerOptions peer;
 };
 
-// -m and its like, --start-position, --fill-state, --seed, -r, -o, --json.
+// -m and its like, --start-position, --fill-state, --seed, -r, -o, --json, --peer.
 void add_depth_options(CLI::App& command, DepthOptions& options);
 
 // Loads with a context that holds n_tokens after every start position, unless -c says otherwise.
 // Errors: a position beyond all reason.
 [[nodiscard]] Result<std::unique_ptr<engine::Engine>> load_for_depth(const DepthOptions& options,
                                                                      size_t n_tokens);
+
+// The tests in turn with the peer; `tests` is what llama-bench is to do but for the depths.
+[[nodiscard]] Status bench_depth_beside_peer(const DepthOptions& options, const CLI::App& command,
+                                             BenchLists tests);
 
 }  // namespace godwit::apps

@@ -25,7 +25,13 @@ Result<size_t> longest(const PrefillOptions& options) {
   return n;
 }
 
-Status prefill(PrefillOptions& options) {
+Status prefill(PrefillOptions& options, const CLI::App& command) {
+  if (!options.depth.peer.program.empty()) {
+    BenchLists tests;
+    tests.prompts = options.prompts;
+    tests.generations = {0};
+    return bench_depth_beside_peer(options.depth, command, std::move(tests));
+  }
   const Result<BenchFormat> format = parse_bench_format(options.depth.format);
   if (!format) return fail(format.error());
   const Result<StateFill> fill = parse_state_fill(options.depth.fill);
@@ -70,7 +76,7 @@ void add_bench_prefill_command(CLI::App& app) {
   command->footer(
       "Gmac/s: 10^9 multiply-adds a second, of the matrices and of attention.\n"
       "Example:\n  godwit bench prefill -m smollm2 -p 128,512 --start-position 0,2048");
-  command->callback([options] { finish(prefill(*options)); });
+  command->callback([options, command] { finish(prefill(*options, *command)); });
 }
 
 }  // namespace godwit::apps
