@@ -9,8 +9,8 @@
 
 #include "apps/check_table.h"
 #include "apps/command.h"
-#include "backend/cpu/attention.h"
 #include "backend/cpu/kernel_table.h"
+#include "backend/kv_rounding.h"
 #include "testing/kernels/attention_check.h"
 #include "testing/kernels/matvec_check.h"
 
@@ -68,12 +68,8 @@ struct KvTypes {
 std::vector<KvTypes> kv_pairs() {
   using enum TensorType;
   std::vector<KvTypes> pairs;
-  for (const TensorType type : {kF32, kF16, kBF16, kQ8_0, kQ4_0}) {
-    if (cpu::kv_type_supported(type)) pairs.push_back({type, type});
-  }
-  for (const KvTypes& mixed : {KvTypes{kF16, kBF16}, KvTypes{kQ8_0, kF16}, KvTypes{kQ8_0, kQ4_0}}) {
-    if (cpu::kv_type_supported(mixed.k) && cpu::kv_type_supported(mixed.v)) pairs.push_back(mixed);
-  }
+  for (const TensorType type : backend::kKvTypes) pairs.push_back({type, type});
+  pairs.insert(pairs.end(), {{kF16, kBF16}, {kQ8_0, kF16}, {kQ8_0, kQ4_0}});
   return pairs;
 }
 

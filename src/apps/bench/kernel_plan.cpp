@@ -124,22 +124,9 @@ Result<Isa> parse_isa(std::string_view text) {
 
 std::vector<KvPair> kv_pairs() {
   using enum TensorType;
-  std::vector<KvPair> pairs;
-  for (const KvPair& pair : std::to_array<KvPair>({{kF32, kF32},
-                                                   {kF16, kF16},
-                                                   {kBF16, kBF16},
-                                                   {kQ8_0, kQ8_0},
-                                                   {kQ4_0, kQ4_0},
-                                                   {kF16, kQ8_0},
-                                                   {kF16, kQ4_0},
-                                                   {kBF16, kQ8_0},
-                                                   {kQ8_0, kF16},
-                                                   {kQ8_0, kQ4_0},
-                                                   {kQ4_0, kF16},
-                                                   {kQ4_0, kQ8_0}})) {
-    if (cpu::kv_type_supported(pair.k) && cpu::kv_type_supported(pair.v)) pairs.push_back(pair);
-  }
-  return pairs;
+  return {{kF32, kF32},   {kF16, kF16},   {kBF16, kBF16}, {kQ8_0, kQ8_0},
+          {kQ4_0, kQ4_0}, {kF16, kQ8_0},  {kF16, kQ4_0},  {kBF16, kQ8_0},
+          {kQ8_0, kF16},  {kQ8_0, kQ4_0}, {kQ4_0, kF16},  {kQ4_0, kQ8_0}};
 }
 
 Result<std::vector<cpu::MatVecCase>> plan_matvecs(const KernelLists& lists) {

@@ -1,7 +1,8 @@
 // Attention against double precision, against two tests whose answer is a formula, and against
 // itself. The ways to run it are data: tests pass ones with a mistake planted.
 // Properties, per instruction set and KV types:
-//   double    absolute error <= 2e-6, at lengths around tiles, blocks and beyond
+//   double    absolute error <= 2e-6, and what rounding in blocks adds (attention_problem.h), at
+//             lengths around tiles, blocks and beyond
 //   counting  keys are 0 and values one-hot by position: every output is a share of the history.
 //             Sees one position lost or counted twice
 //   needle    one score drowns the others: every output is that position's value. Tried at both
@@ -17,8 +18,6 @@
 #include "testing/kernels/kernel_finding.h"
 
 namespace godwit::testing {
-
-inline constexpr double kAttentionBound = 2e-6;  // absolute; values are of order 1
 
 // As the executor runs it, on every instruction set up to `ceiling`.
 [[nodiscard]] std::vector<AttentionSubject> attention_subjects(Isa ceiling);

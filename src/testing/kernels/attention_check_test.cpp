@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "backend/kv_rounding.h"
+
 namespace godwit::testing {
 namespace {
 
@@ -37,14 +39,11 @@ void miss_the_newest(const AttentionArgs& args, ThreadPool& pool, Isa isa) {
   run_attention(wrong, pool, isa);
 }
 
-// One block of positions of one KV head is never computed; its place in the scratch adds nothing.
+// One share of the positions is never computed; its place in the scratch adds nothing.
 void drop_a_split(const AttentionArgs& args, ThreadPool& pool, Isa isa) {
   if (args.n_tokens > 8) return run_attention(args, pool, isa);
   std::memset(args.scratch.data(), 0, args.scratch.size());
-  const size_t n = cpu::attention_items(args);
-  for (size_t item = 0; item < n; ++item) {
-    if (n < 4 || item != n / 2 + 1) cpu::attention_run_item(args, item, isa);
-  }
+  for (const size_t share : {0u, 1u, 3u, 4u}) cpu::attention_run(args, share, 5, isa);
   cpu::attention_merge(args, 0, 1, isa);
 }
 
@@ -111,9 +110,7 @@ bool property_holds(const std::vector<KernelFinding>& findings, std::string_view
 TEST(AttentionCheck, FindsNothingWrongWithAttention) {
   const ThreadCounts threads;
   const std::vector<AttentionSubject> subjects = attention_subjects(detected_isa());
-  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16,
-                                TensorType::kQ8_0, TensorType::kQ4_0}) {
-    if (!cpu::kv_type_supported(type)) continue;
+  for (const TensorType type : backend::kKvTypes) {
     check_attention({.subjects = subjects, .k_type = type, .v_type = type}, threads,
                     [](const KernelFinding& f) {
                       EXPECT_TRUE(f.holds()) << f.kernel << ' ' << f.property << ": " << f.error

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "backend/cpu/attention_block.h"
+#include "base/bits.h"
 #include "base/random.h"
 
 namespace godwit::testing {
@@ -62,8 +65,7 @@ std::vector<float> AttentionProblem::run(const AttentionSubject& subject, Thread
                                                             .n_kv_heads = shape_.n_kv_heads,
                                                             .head_dim = shape_.head_dim,
                                                             .max_positions = shape_.length,
-                                                            .max_tokens = tokens.n,
-                                                            .n_threads = pool.size()}));
+                                                            .max_tokens = tokens.n}));
   std::memset(scratch.bytes().data(), 0xff, scratch.bytes().size());
   subject.run({.q = queries().data() + tokens.first * width(),
                .q_stride = width(),
@@ -97,35 +99,81 @@ AttentionProblem::Position AttentionProblem::load(size_t position) const {
   return found;
 }
 
-std::vector<double> AttentionProblem::expected() const {
-  std::vector<double> out(width(), 0.0);
+AttentionProblem::Answer AttentionProblem::answer() const {
+  Answer found = {std::vector<double>(width(), 0.0), std::vector<double>(width(), kAttentionBound)};
   for (size_t head = 0; head < shape_.n_heads; ++head) {
-    add_head(head, std::span(out).subspan(head * shape_.head_dim, shape_.head_dim));
+    const size_t at = head * shape_.head_dim;
+    solve_head(head, std::span(found.out).subspan(at, shape_.head_dim),
+               std::span(found.bound).subspan(at, shape_.head_dim));
   }
-  return out;
+  return found;
 }
 
-void AttentionProblem::add_head(size_t head, std::span<double> out) const {
+AttentionProblem::Mass AttentionProblem::mass_of(std::span<const float> q, size_t kv_head) const {
   const size_t dim = shape_.head_dim;
-  const size_t kv_head = head / (shape_.n_heads / shape_.n_kv_heads);
-  const std::span<const float> q =
-      queries().subspan((shape_.n_tokens - 1) * width() + head * dim, dim);
+  const size_t block = cpu::attention_block(shape_.length - 1, 0);
   std::vector<float> k(dim);
   std::vector<float> v(dim);
-  std::vector<double> scores(shape_.length);
+  Mass mass;
+  std::vector<double>& scores = mass.shares;
+  scores.resize(shape_.length);
+  std::vector<double> most_of_block(div_up(shape_.length, block),
+                                    -std::numeric_limits<double>::infinity());
   for (size_t position = 0; position < shape_.length; ++position) {
     cpu::kv_read(cache_, kv_head, position, k, v);
     double dot = 0.0;
     for (size_t d = 0; d < dim; ++d) dot += static_cast<double>(q[d]) * static_cast<double>(k[d]);
     scores[position] = dot * static_cast<double>(scale());
+    double& most = most_of_block[position / block];
+    most = std::max(most, scores[position]);
   }
   const double max = *std::ranges::max_element(scores);
   double sum = 0.0;
   for (double& s : scores) sum += s = std::exp(s - max);
   for (size_t position = 0; position < shape_.length; ++position) {
+    const double of_block = std::exp(most_of_block[position / block] - max) / sum;
+    mass.squares += of_block * of_block;
+    scores[position] /= sum;
+  }
+  return mass;
+}
+
+void AttentionProblem::solve_head(size_t head, std::span<double> out,
+                                  std::span<double> bound) const {
+  const size_t dim = shape_.head_dim;
+  const size_t kv_head = head / (shape_.n_heads / shape_.n_kv_heads);
+  const std::span<const float> q =
+      queries().subspan((shape_.n_tokens - 1) * width() + head * dim, dim);
+  const Mass mass = mass_of(q, kv_head);
+  const bool k_rounds = tensor_geometry(shape_.k_type).block_weights > 1;
+  const bool v_rounds = tensor_geometry(shape_.v_type).block_weights > 1;
+  std::vector<float> k(dim);
+  std::vector<float> v(dim);
+  double most_v = 0.0;
+  std::vector<double> mean_k(dim, 0.0);
+  std::vector<double> products(k_rounds ? dim * dim : 0, 0.0);  // of shares, v and k
+  for (size_t position = 0; position < shape_.length; ++position) {
     cpu::kv_read(cache_, kv_head, position, k, v);
-    const double share = scores[position] / sum;
-    for (size_t d = 0; d < dim; ++d) out[d] += share * static_cast<double>(v[d]);
+    for (size_t d = 0; d < dim; ++d) {
+      const double part = mass.shares[position] * static_cast<double>(v[d]);
+      out[d] += part;
+      mean_k[d] += mass.shares[position] * static_cast<double>(k[d]);
+      most_v = std::max(most_v, std::abs(static_cast<double>(v[d])));
+      if (!k_rounds) continue;
+      for (size_t e = 0; e < dim; ++e) products[d * dim + e] += part * static_cast<double>(k[e]);
+    }
+  }
+  double most_q = 0.0;
+  for (const float x : q) most_q = std::max(most_q, std::abs(static_cast<double>(x)));
+  const double q_step = most_q / 32767 * static_cast<double>(scale());
+  const double weight_step = v_rounds ? most_v / 32767 : 0.0;
+  for (size_t d = 0; d < dim; ++d) {
+    double variance = weight_step * weight_step * mass.squares;
+    for (size_t e = 0; k_rounds && e < dim; ++e) {
+      const double slope = q_step * (products[d * dim + e] - out[d] * mean_k[e]);
+      variance += slope * slope;
+    }
+    bound[d] += 8 * std::sqrt(variance / 12);
   }
 }
 

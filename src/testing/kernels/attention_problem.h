@@ -13,6 +13,8 @@
 
 namespace godwit::testing {
 
+inline constexpr double kAttentionBound = 2e-6;  // absolute, in f32; values are of order 1
+
 struct AttentionShape {
   size_t n_heads = 4;
   size_t n_kv_heads = 2;
@@ -54,8 +56,16 @@ class AttentionProblem {
   [[nodiscard]] std::vector<float> run(const AttentionSubject& subject, ThreadPool& pool) const {
     return run(subject, pool, {0, shape_.n_tokens});
   }
-  // The last token, in double: [width].
-  [[nodiscard]] std::vector<double> expected() const;
+  // The last token in double, and how far a kernel may lie from it: 2e-6 for what is computed in
+  // f32, and eight standard deviations of what rounding to 16 bits adds where keys or values are
+  // kept in blocks. A query is off by a uniform error at scale max|q| / 32767, which reaches the
+  // output through sum_j P_j (v_j - out) k_j; a weight by one at scale max|v| / 32767 of its own
+  // block of positions, so relative to exp(m_block - m) / l.
+  struct Answer {
+    std::vector<double> out;    // [width]
+    std::vector<double> bound;  // [width]
+  };
+  [[nodiscard]] Answer answer() const;
 
   // k: [head_dim], into every KV head; v: [n_kv_heads, head_dim].
   void store(size_t position, std::span<const float> k, std::span<const float> v);
@@ -71,7 +81,13 @@ class AttentionProblem {
     return cpu::kv_bytes(type, shape_.n_kv_heads, shape_.head_dim, shape_.length);
   }
   [[nodiscard]] float scale() const;
-  void add_head(size_t head, std::span<double> out) const;
+  // What the positions weigh for one head, and how the rounding of a weight adds up.
+  struct Mass {
+    std::vector<double> shares;  // of the softmax
+    double squares = 0;          // sum over positions of (exp(m_block - m) / l)^2
+  };
+  [[nodiscard]] Mass mass_of(std::span<const float> q, size_t kv_head) const;
+  void solve_head(size_t head, std::span<double> out, std::span<double> bound) const;
 
   AttentionShape shape_;
   GuardedBuffer k_;
