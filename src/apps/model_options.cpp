@@ -103,6 +103,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
           "Type of keys and values at once: q8_0 takes half the memory of f16, q4_0 a quarter")
       ->excludes(k)
       ->excludes(v);
+  command
+      .add_option("--activation-bits", options.activation_bits,
+                  "Of activations in products with quantised weights (cpu): 16, or 8, which other "
+                  "engines take: faster prompts, less exact")
+      ->check(CLI::IsMember({8u, 16u}))
+      ->capture_default_str();
   command.add_option(
       "--expert-cache-mib", options.expert_cache,
       "Routed experts in memory: full (all), a hard budget in MiB for those used last, or mmap "
@@ -171,6 +177,8 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
   settings.n_threads = options.n_threads;
   settings.n_context = options.n_context;
   settings.chunk_tokens = options.chunk_tokens;
+  settings.activation_bits = options.activation_bits == 8 ? backend::ActivationBits::kEight
+                                                          : backend::ActivationBits::kSixteen;
   const Result<TensorType> k =
       parse_kv_type(options.kv_type.empty() ? options.k_type : options.kv_type);
   if (!k) return fail(k.error());

@@ -39,9 +39,15 @@ struct ContextSettings {
   size_t max_tentative_rows = 0;
 };
 
+// Of activations in products with quantised weights, where a backend rounds them (cpu). Sixteen
+// keep logits where the double-precision reference has them; eight, as other engines do it, halve
+// the multiplications, which prompts are made of, and move them (docs/NUMERICS.md, section 5).
+enum class ActivationBits : uint8_t { kEight = 8, kSixteen = 16 };
+
 // What every backend is made with; one that has no use for a member ignores it.
 struct BackendSettings {
   size_t n_threads = 1;
+  ActivationBits activation_bits = ActivationBits::kSixteen;
   // Where routed experts lie in the files: layer i of the source is the i-th step of all lists
   // that multiplies with experts (ExpertGatedUp, ExpertDownAdd). Null: every weight is loaded.
   // Outlives the backend.

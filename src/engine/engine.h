@@ -31,6 +31,7 @@ struct EngineSettings {
   uint64_t n_context = 0;  // positions; 0: the model's own, or as many as memory holds
   TensorType k_type = TensorType::kF16;
   TensorType v_type = TensorType::kF16;
+  backend::ActivationBits activation_bits = backend::ActivationBits::kSixteen;
   size_t chunk_tokens = 512;  // prompt tokens of one backend call
   // Positions whose logits a session holds at once (Session::for_each_logits); lowered to
   // chunk_tokens and to what kMaxLogitBytes hold of the vocabulary.

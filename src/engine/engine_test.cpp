@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/random.h"
@@ -64,6 +65,30 @@ class EngineOfType : public ::testing::TestWithParam<TensorType> {
  protected:
   testing::TemporaryFolder folder_;
 };
+
+TEST_P(EngineOfType, EightBitsOfActivationsMoveQuantisedLogitsAlikeForEveryGrouping) {
+  const std::filesystem::path path = write_tiny(folder_, GetParam());
+  const std::vector<TokenId> tokens = some_tokens(60);
+  const auto logits_with = [&](backend::ActivationBits bits, size_t chunk) {
+    EngineSettings settings = with_chunk(chunk);
+    settings.activation_bits = bits;
+    const auto engine = load(path, settings);
+    Result<Session> session = engine->new_session();
+    EXPECT_TRUE(session && session->set_prompt(tokens, {}));
+    return logits_of(*session);
+  };
+  const std::vector<float> eight = logits_with(backend::ActivationBits::kEight, 512);
+  EXPECT_TRUE(same_bits(logits_with(backend::ActivationBits::kEight, 7), eight));
+  const std::vector<float> sixteen = logits_with(backend::ActivationBits::kSixteen, 512);
+  const bool is_float = GetParam() == TensorType::kF32 || GetParam() == TensorType::kF16 ||
+                        GetParam() == TensorType::kBF16;
+  EXPECT_EQ(same_bits(eight, sixteen), is_float);
+  double most = 0;
+  for (size_t i = 0; i < eight.size(); ++i) {
+    most = std::max(most, static_cast<double>(std::fabs(eight[i] - sixteen[i])));
+  }
+  EXPECT_LT(most, 0.2) << "logits of about one in size";
+}
 
 TEST_P(EngineOfType, GivesTheSameBitsForEveryGroupingIntoCalls) {
   const std::filesystem::path path = write_tiny(folder_, GetParam());

@@ -116,9 +116,10 @@ void quantize_activations(ActivationKind kind, const Activations& layout, const 
 }
 
 void quantize_planes(ActivationKind kind, const Activations& layout, const float* x,
-                     size_t x_stride, size_t n_tokens, size_t cols, TokenRange tokens, Isa isa) {
+                     size_t x_stride, size_t n_tokens, size_t cols, TokenRange tokens, Isa isa,
+                     Planes planes) {
   quantize_activations(kind, layout, x, x_stride, cols, tokens, isa);
-  if (kind == ActivationKind::kF32) return;
+  if (activation_planes(kind, planes) == 1) return;
   const size_t block = kind == ActivationKind::kQ8Block32 ? 32 : 256;
   const QuantizeRow quantize = find_quantizer(kind, isa);
   alignas(kLine) float rest[kPiece];

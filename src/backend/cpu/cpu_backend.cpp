@@ -46,7 +46,8 @@ class CpuBackend final : public backend::Backend {
   std::string_view name() const override { return "cpu"; }
 
   std::string describe() const override {
-    return fmt::format("cpu, {} threads, {}, {}", pool_.size(), isa_name(isa_), processor_name());
+    return fmt::format("cpu, {} threads, {}, {}{}", pool_.size(), isa_name(isa_), processor_name(),
+                       planes() == Planes::kOne ? ", 8-bit activations" : "");
   }
 
   Status supports(const program::Step& step) const override {
@@ -128,6 +129,7 @@ class CpuBackend final : public backend::Backend {
                     .experts = experts_.get(),
                     .ops = vector_ops(isa_),
                     .isa = isa_,
+                    .planes = planes(),
                     .pool = pool_,
                     .context = context,
                     .rows = rows,
@@ -274,6 +276,11 @@ class CpuBackend final : public backend::Backend {
     const auto it = contexts_.find(id.value);
     check(it != contexts_.end(), "no such context");
     return *it->second;
+  }
+
+  Planes planes() const {
+    return settings_.activation_bits == backend::ActivationBits::kEight ? Planes::kOne
+                                                                        : Planes::kTwo;
   }
 
   backend::BackendSettings settings_;

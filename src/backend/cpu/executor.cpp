@@ -62,9 +62,10 @@ Input Walker::prepare(const Source& source, Forms forms) {
   }
 
   const auto round = [&](ActivationKind kind, std::span<std::byte> scratch) {
-    const Activations layout =
-        layout_activations(kind, x, stride, activation_planes(kind) * n, cols, scratch);
-    quantize_planes(kind, layout, x, stride, n, cols, {rows.begin, rows.end}, call_.isa);
+    const Activations layout = layout_activations(
+        kind, x, stride, activation_planes(kind, call_.planes) * n, cols, scratch);
+    quantize_planes(kind, layout, x, stride, n, cols, {rows.begin, rows.end}, call_.isa,
+                    call_.planes);
     return layout;
   };
   Input input{.f32 = layout_activations(ActivationKind::kF32, x, stride, n, cols, {}),
@@ -84,7 +85,7 @@ void Walker::multiply(const MatrixPart& part, const Input& input, const BufferVi
   if (mine.begin == mine.end) return;
   const ActivationKind kind = matrix.kernel->activation;
   const size_t n_mine = mine.end - mine.begin;
-  const size_t planes = activation_planes(kind);
+  const size_t planes = activation_planes(kind, call_.planes);
   // The rows of this thread as a matrix of their own; y of two planes needs a place to meet.
   const BufferView sums =
       planes == 1

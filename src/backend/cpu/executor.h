@@ -7,6 +7,7 @@
 
 #include "backend/cpu/context.h"
 #include "backend/cpu/expert_cache.h"
+#include "backend/cpu/kernel_table.h"
 #include "backend/cpu/packed_weights.h"
 #include "backend/cpu/vector_ops.h"
 #include "experts/route_replay.h"
@@ -33,6 +34,7 @@ struct Call {
   ExpertCache* experts;  // null: all of them are in `weights`
   const VectorOps& ops;
   Isa isa;
+  Planes planes;  // of activations in products with quantised weights
   ThreadPool& pool;
   Context& context;
   std::span<const program::Row> rows;

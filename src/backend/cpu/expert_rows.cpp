@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backend/cpu/kernel_table.h"
 #include "base/check.h"
 
 namespace godwit::cpu {
@@ -44,14 +43,14 @@ ExpertRows::ExpertRows(const RoutingRows& routing, const Area& area)
   }
 }
 
-Activations gather_activations(ActivationKind kind, const Activations& from, size_t n_tokens,
-                               std::span<const ExpertRow> rows, const SlotColumns& columns,
-                               std::span<std::byte> scratch) {
+Activations gather_activations(ActivationKind kind, Planes planes, const Activations& from,
+                               size_t n_tokens, std::span<const ExpertRow> rows,
+                               const SlotColumns& columns, std::span<std::byte> scratch) {
   check(scratch.size() >= gathered_bytes(kind, rows.size(), columns.n), "gather scratch too small");
   auto* const floats = reinterpret_cast<float*>(scratch.data());
-  const size_t planes = activation_planes(kind);
+  const size_t n_planes = activation_planes(kind, planes);
   const Activations to =
-      layout_activations(kind, floats, columns.n, planes * rows.size(), columns.n, scratch);
+      layout_activations(kind, floats, columns.n, n_planes * rows.size(), columns.n, scratch);
   if (kind == ActivationKind::kF32) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const float* const row = from.f32 + rows[i].row * from.f32_stride;
@@ -61,7 +60,7 @@ Activations gather_activations(ActivationKind kind, const Activations& from, siz
   }
   const BlockWords block = block_words(kind);
   const size_t n_blocks = columns.n / block.cols;
-  for (size_t plane = 0; plane < planes; ++plane) {
+  for (size_t plane = 0; plane < n_planes; ++plane) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const size_t t = plane * n_tokens + rows[i].row;
       const size_t u = plane * rows.size() + i;

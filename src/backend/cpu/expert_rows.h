@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backend/cpu/matvec_args.h"
+#include "backend/cpu/kernel_table.h"
 
 namespace godwit::cpu {
 
@@ -61,11 +61,12 @@ struct SlotColumns {
 
 // Copies the columns of each row's slot out of `from` (all planes of n_tokens tokens) into
 // `scratch`, as activations of rows.size() tokens in as many planes. Slots begin at whole blocks.
-[[nodiscard]] Activations gather_activations(ActivationKind kind, const Activations& from,
-                                             size_t n_tokens, std::span<const ExpertRow> rows,
+[[nodiscard]] Activations gather_activations(ActivationKind kind, Planes planes,
+                                             const Activations& from, size_t n_tokens,
+                                             std::span<const ExpertRow> rows,
                                              const SlotColumns& columns,
                                              std::span<std::byte> scratch);
-// The scratch that this takes for n_rows rows of n_cols columns.
+// The scratch that this takes, in two planes, for n_rows rows of n_cols columns.
 [[nodiscard]] size_t gathered_bytes(ActivationKind kind, size_t n_rows, size_t n_cols);
 
 }  // namespace godwit::cpu

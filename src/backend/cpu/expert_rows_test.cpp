@@ -68,8 +68,9 @@ TEST(ExpertRows, GathersWhatRoundingTheGatheredRowsWouldGive) {
     auto scratch = *AlignedBuffer::create(gathered_bytes(kind, rows.size(), kSlotCols), 64);
     const Activations all = rounded(x, kRows, kCols, all_scratch);
     const Activations expected = rounded(picked, rows.size(), kSlotCols, expected_scratch);
-    const Activations found = gather_activations(
-        kind, all, kRows, rows, {.stride = kSlotCols, .n = kSlotCols}, scratch.bytes());
+    const Activations found =
+        gather_activations(kind, Planes::kTwo, all, kRows, rows,
+                           {.stride = kSlotCols, .n = kSlotCols}, scratch.bytes());
     if (kind == ActivationKind::kF32) {
       EXPECT_TRUE(std::equal(picked.begin(), picked.end(), found.f32));
       continue;

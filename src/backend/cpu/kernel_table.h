@@ -63,12 +63,15 @@ void quantize_activations(ActivationKind kind, const Activations& layout, const 
 // same way, so that x is known to one part in 127 * 254 of its block's largest value. To a kernel
 // the planes of n tokens are 2 n tokens, t and n + t, whose y add up. A memory-bound mat-vec does
 // not notice; eight bits alone move the logits of small models far enough to change their answers
-// (docs/DECISIONS.md). kF32 has one plane.
-[[nodiscard]] constexpr size_t activation_planes(ActivationKind kind) {
-  return kind == ActivationKind::kF32 ? 1 : 2;
+// (docs/DECISIONS.md), so one plane is for who asks for it. kF32 always has one.
+enum class Planes : uint8_t { kOne = 1, kTwo = 2 };
+[[nodiscard]] constexpr size_t activation_planes(ActivationKind kind,
+                                                 Planes planes = Planes::kTwo) {
+  return kind == ActivationKind::kF32 ? 1 : static_cast<size_t>(planes);
 }
-// `layout` is that of activation_planes(kind) * n_tokens tokens.
+// `layout` is that of activation_planes(kind, planes) * n_tokens tokens.
 void quantize_planes(ActivationKind kind, const Activations& layout, const float* x,
-                     size_t x_stride, size_t n_tokens, size_t cols, TokenRange tokens, Isa isa);
+                     size_t x_stride, size_t n_tokens, size_t cols, TokenRange tokens, Isa isa,
+                     Planes planes = Planes::kTwo);
 
 }  // namespace godwit::cpu

@@ -121,7 +121,7 @@ Input Walker::gather(const Input& input, std::span<const ExpertRow> rows,
                      const SlotColumns& columns, const Forms& forms) {
   if (rows.size() == 1) return row_of(input, rows[0].row, rows[0].slot * columns.stride);
   const auto copy = [&](ActivationKind kind) {
-    return gather_activations(kind, input.form(kind), input.n_rows, rows, columns,
+    return gather_activations(kind, call_.planes, input.form(kind), input.n_rows, rows, columns,
                               context_.experts[thread_].gathered[static_cast<size_t>(kind)]);
   };
   Input part{.f32 = {}, .q8_32 = {}, .q8_256 = {}, .n_rows = rows.size()};

@@ -253,15 +253,16 @@ class Bounder {
     return bounds;
   }
 
-  // The scale of the second plane for each value, 0 where the backend does not round.
-  static Values scales(const Values& x, size_t block) {
+  // The scale of the last plane for each value, 0 where the backend does not round.
+  Values scales(const Values& x, size_t block) const {
     Values s(x.size(), 0.0);
     if (block == 0) return s;
+    const double steps = context_.activation_planes == 1 ? 127.0 : 127.0 * 254.0;
     for (size_t begin = 0; begin < x.size(); begin += block) {
       const size_t end = std::min(x.size(), begin + block);
       double highest = 0;
       for (size_t i = begin; i < end; ++i) highest = std::max(highest, std::abs(x[i]));
-      for (size_t i = begin; i < end; ++i) s[i] = highest / (127.0 * 254.0);
+      for (size_t i = begin; i < end; ++i) s[i] = highest / steps;
     }
     return s;
   }

@@ -23,6 +23,7 @@ struct StepContext {
   // Values that share one scale when the backend rounds activations for weights of a type; 0 where
   // it does not round.
   size_t (*activation_block)(TensorType type);
+  size_t activation_planes = 2;  // of eight bits; one has the scale s itself and its error
   ThreadPool& pool;
 };
 
