@@ -9,6 +9,7 @@ import re
 import signal
 import struct
 import time
+import xml.etree.ElementTree
 
 from godwit_program import SECONDS, GodwitTest, main, without_progress
 
@@ -525,6 +526,51 @@ class BenchKernel(Commands):
         self.assertEqual([(r["type_k"], r["type_v"], r["n_positions"]) for r in rows],
                          [("f16", "f16", 100), ("f16", "f16", 200),
                           ("f32", "f16", 100), ("f32", "f16", 200)])
+
+
+class BenchPlots(Commands):
+    SVG = "{http://www.w3.org/2000/svg}"
+
+    def plot(self, *args):
+        """Numbers of points and of lines of the picture, and its texts."""
+        path = self.path("bench plot.svg")
+        self.succeed("bench", *args, "--plot", path)
+        root = xml.etree.ElementTree.parse(path).getroot()
+        self.assertEqual(root.tag, self.SVG + "svg")
+        texts = [element.text for element in root.iter(self.SVG + "text")]
+        os.remove(path)
+        return (len(list(root.iter(self.SVG + "circle"))),
+                len(list(root.iter(self.SVG + "polyline"))), texts)
+
+    def test_decode_with_its_floor(self):
+        points, lines, texts = self.plot("decode", "-m", self.tiny, "-n", 2, "-r", 1,
+                                         "--start-position", "0,50,200")
+        self.assertEqual((points, lines), (3, 2))
+        self.assertTrue(any(re.fullmatch(r"floor at [0-9.]+ GB/s", text) for text in texts), texts)
+        self.assertIn("position", texts)
+
+    def test_prefill(self):
+        points, lines, texts = self.plot("prefill", "-m", self.tiny, "-p", "4,8", "-r", 1,
+                                         "--start-position", "0,50")
+        self.assertEqual((points, lines), (4, 2))
+        self.assertTrue({"pp4", "pp8"} <= set(texts), texts)
+
+    def test_roofline(self):
+        points, lines, texts = self.plot("kernel", "--type", "q8_0,f32", "--shape", "256x512",
+                                         "--tokens", "1,8,64", "-r", 1)
+        self.assertEqual((points, lines), (6, 2))
+        self.assertTrue(any(text.startswith("memory, ") for text in texts), texts)
+        self.assertTrue(any(text.startswith("cached, ") for text in texts), texts)
+
+    def test_attention(self):
+        points, lines, _ = self.plot("kernel", "--attention", "--kv", "f16,f32", "--positions",
+                                     "100,200", "--heads", "4x2x32")
+        self.assertEqual((points, lines), (4, 3))
+
+    def test_a_place_that_is_none_is_refused_first(self):
+        done = self.godwit.run("bench", "decode", "-m", self.tiny, "--plot",
+                               self.path("no/where.svg"))
+        self.assert_refused(done, 1, "--plot", "no")
 
 
 class BenchBesidePeer(Commands):

@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "apps/bench/bench_plots.h"
 #include "apps/bench/bench_setting.h"
 #include "apps/bench/decode_timer.h"
 #include "apps/bench/depth_options.h"
+#include "apps/bench/test_timer.h"
 #include "apps/command.h"
 
 namespace godwit::apps {
@@ -16,6 +18,21 @@ struct DecodeOptions {
   DepthOptions depth;
   size_t n_tokens = 32;
 };
+
+// From position 0 to the deepest row, close enough for a smooth line.
+std::vector<PositionBytes> bytes_along(const engine::Engine& engine,
+                                       const std::vector<DecodeRow>& rows) {
+  constexpr size_t kPoints = 64;
+  size_t deepest = 0;
+  for (const DecodeRow& row : rows) deepest = std::max(deepest, row.row.test.n_depth);
+  std::vector<PositionBytes> along;
+  for (size_t i = 0; i <= kPoints; ++i) {
+    const size_t position = deepest * i / kPoints;
+    const BenchTest step{.n_prompt = 0, .n_gen = 1, .n_depth = position};
+    along.push_back({.position = position, .bytes_per_token = bench_bytes_per_token(engine, step)});
+  }
+  return along;
+}
 
 Status decode(DecodeOptions& options, const CLI::App& command) {
   if (!options.depth.peer.program.empty()) {
@@ -28,6 +45,7 @@ Status decode(DecodeOptions& options, const CLI::App& command) {
   if (!format) return fail(format.error());
   const Result<StateFill> fill = parse_state_fill(options.depth.fill);
   if (!fill) return fail(fill.error());
+  if (Status s = check_plot_path(options.depth.plot); !s) return s;
   const Result<std::unique_ptr<engine::Engine>> engine =
       load_for_depth(options.depth, options.n_tokens);
   if (!engine) return fail(engine.error());
@@ -41,14 +59,17 @@ Status decode(DecodeOptions& options, const CLI::App& command) {
   if (!timer) return fail(std::move(timer).error());
   BenchSetting setting = bench_setting(**engine);
   Report report(*format, decode_columns());
+  std::vector<DecodeRow> rows;
   for (const size_t position : timer->start_positions()) {
-    const Result<DecodeRow> row = timer->measure(position);
-    if (!row) return fail(row.error());
+    Result<DecodeRow> row = timer->measure(position);
+    if (!row) return fail(std::move(row).error());
     setting.bandwidth_gbps = row->bandwidth_gbps();
     show(report.add(decode_report_row(setting, options.depth.fill, *row)));
+    rows.push_back(*std::move(row));
   }
   show(report.end(machine_line(setting)));
-  return {};
+  if (options.depth.plot.empty()) return {};
+  return write_plot(options.depth.plot, decode_plot(setting, rows, bytes_along(**engine, rows)));
 }
 
 }  // namespace

@@ -26,7 +26,10 @@ void add_depth_options(CLI::App& command, DepthOptions& options) {
       ->capture_default_str();
   command.add_flag_callback(
       "--json", [&options] { options.format = "json"; }, "The same as -o json");
+  CLI::Option* plot =
+      command.add_option("--plot", options.plot, "SVG file for a picture of it: speed by position");
   add_peer_options(command, options.peer);
+  plot->excludes(command.get_option("--peer"));
 }
 
 Result<std::unique_ptr<engine::Engine>> load_for_depth(const DepthOptions& options,

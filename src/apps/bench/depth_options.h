@@ -20,10 +20,11 @@ struct DepthOptions {
   uint64_t seed = 1;
   size_t n_repetitions = 3;
   std::string format = "md";
+  std::string plot;  // a file; "": none
   PeerOptions peer;
 };
 
-// -m and its like, --start-position, --fill-state, --seed, -r, -o, --json, --peer.
+// -m and its like, --start-position, --fill-state, --seed, -r, -o, --json, --plot, --peer.
 void add_depth_options(CLI::App& command, DepthOptions& options);
 
 // Loads with a context that holds n_tokens after every start position, unless -c says otherwise.

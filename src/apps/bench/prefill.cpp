@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "apps/bench/bench_plots.h"
 #include "apps/bench/bench_setting.h"
 #include "apps/bench/depth_options.h"
 #include "apps/bench/prefill_timer.h"
@@ -36,6 +37,7 @@ Status prefill(PrefillOptions& options, const CLI::App& command) {
   if (!format) return fail(format.error());
   const Result<StateFill> fill = parse_state_fill(options.depth.fill);
   if (!fill) return fail(fill.error());
+  if (Status s = check_plot_path(options.depth.plot); !s) return s;
   const Result<size_t> n_prompt = longest(options);
   if (!n_prompt) return fail(n_prompt.error());
   const Result<std::unique_ptr<engine::Engine>> engine = load_for_depth(options.depth, *n_prompt);
@@ -51,16 +53,19 @@ Status prefill(PrefillOptions& options, const CLI::App& command) {
   }
   const BenchSetting setting = bench_setting(**engine);
   Report report(*format, prefill_columns());
+  std::vector<PrefillRow> rows;
   for (const size_t position : options.depth.start_positions) {
     for (const size_t n : options.prompts) {
-      const Result<PrefillRow> row = timer.measure({.n_prompt = n, .n_gen = 0, .n_depth = position},
-                                                   options.depth.n_repetitions);
-      if (!row) return fail(row.error());
+      Result<PrefillRow> row = timer.measure({.n_prompt = n, .n_gen = 0, .n_depth = position},
+                                             options.depth.n_repetitions);
+      if (!row) return fail(std::move(row).error());
       show(report.add(prefill_report_row(setting, options.depth.fill, *row)));
+      rows.push_back(*std::move(row));
     }
   }
   show(report.end(bench_footer(setting)));
-  return {};
+  if (options.depth.plot.empty()) return {};
+  return write_plot(options.depth.plot, prefill_plot(setting, rows));
 }
 
 }  // namespace
