@@ -31,8 +31,10 @@ struct MatVecSpeed {
   size_t n_copies = 0;   // of the matrix in memory
   double gbps = 0;       // bytes / us
   double read_gbps = 0;  // of the plain reads, by as many threads
-  double share = 0;      // of the rounds' quotients of both: what else runs here slows both
-  double gmacs = 0;      // G multiply-adds/s; planes of a token are one
+  // Of the rounds' quotients with the better of the two reads: what else runs here slows both. More
+  // than 1 tells of other work, not of the kernel.
+  double share = 0;
+  double gmacs = 0;  // G multiply-adds/s; planes of a token are one
 };
 
 // Well under a second for decode. Errors: columns that are not whole blocks, more planes than the
