@@ -145,7 +145,7 @@ TEST(Flags, UpstreamFlagsWithoutEffectAreDroppedWithTheirValues) {
                                    {"-fa", "on"},
                                    {"-fa", "0,1"},
                                    {"--no-mmap"},
-                                   {"-b", "512", "--mlock"},
+                                   {"-b", "512", "--no-mmap"},
                                    {"--jinja"}}) {
     Example x;
     Arguments all = {"run"};

@@ -21,7 +21,6 @@ constexpr auto kIgnored = std::to_array<IgnoredFlag>({
     {"-mmp", kSwitch},
     {"--mmap", kSwitch},
     {"--no-mmap", kNone},
-    {"--mlock", kNone},
     {"--numa", kOne},
     {"-dev", kOne},
     {"--device", kOne},

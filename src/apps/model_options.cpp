@@ -103,6 +103,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
           "Type of keys and values at once: q8_0 takes half the memory of f16, q4_0 a quarter")
       ->excludes(k)
       ->excludes(v);
+  command.add_flag("--mlock", options.lock_memory,
+                   "Keep weights, experts and context from being swapped out (cpu)");
   command
       .add_option("--activation-bits", options.activation_bits,
                   "Of activations in products with quantised weights (cpu): 16, or 8, which other "
@@ -177,6 +179,7 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
   settings.n_threads = options.n_threads;
   settings.n_context = options.n_context;
   settings.chunk_tokens = options.chunk_tokens;
+  settings.lock_memory = options.lock_memory;
   settings.activation_bits = options.activation_bits == 8 ? backend::ActivationBits::kEight
                                                           : backend::ActivationBits::kSixteen;
   const Result<TensorType> k =

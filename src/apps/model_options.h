@@ -20,6 +20,7 @@ struct ModelOptions {
   uint64_t n_context = 0;
   size_t chunk_tokens = 512;
   uint32_t activation_bits = 16;
+  bool lock_memory = false;
   std::string k_type = "f16";
   std::string v_type = "f16";
   std::string expert_cache;  // full, mmap, MiB; "": as memory allows

@@ -48,6 +48,7 @@ enum class ActivationBits : uint8_t { kEight = 8, kSixteen = 16 };
 struct BackendSettings {
   size_t n_threads = 1;
   ActivationBits activation_bits = ActivationBits::kSixteen;
+  bool lock_memory = false;  // keep weights, experts and contexts from being swapped out (cpu)
   // Where routed experts lie in the files: layer i of the source is the i-th step of all lists
   // that multiplies with experts (ExpertGatedUp, ExpertDownAdd). Null: every weight is loaded.
   // Outlives the backend.

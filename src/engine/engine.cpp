@@ -97,6 +97,9 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
     if (!trace) return fail(std::move(trace).error());
     engine->route_trace_ = *std::move(trace);
   }
+  if (own.lock_memory && own.backend != "cpu") {
+    return fail("backend {} does not lock its memory; cpu does", own.backend);
+  }
   Result<PlannedBackend> planned =
       plan_backend(own,
                    {.program = engine->program_,

@@ -18,6 +18,7 @@ Result<std::unique_ptr<backend::Backend>> make(const EngineSettings& settings,
                                                const experts::CachePolicy& policy) {
   return backend::make_backend(settings.backend, {.n_threads = settings.n_threads,
                                                   .activation_bits = settings.activation_bits,
+                                                  .lock_memory = settings.lock_memory,
                                                   .experts = &parts.experts,
                                                   .expert_cache = policy,
                                                   .expert_reads = settings.expert_reads,

@@ -133,6 +133,17 @@ Result<AlignedBuffer> AlignedBuffer::create(size_t size, size_t alignment) {
   return buffer;
 }
 
+Status AlignedBuffer::lock() {
+  if (size_ == 0 || mlock(data_, size_) == 0) return {};
+  const std::string why = std::strerror(errno);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return fail("memory: cannot lock {} bytes: {}", size_, why);
+  }
+  return fail("memory: cannot lock {} bytes: {}; all that may be locked is {} bytes (ulimit -l)",
+              size_, why, limit.rlim_cur);
+}
+
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),

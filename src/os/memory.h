@@ -20,6 +20,10 @@ class AlignedBuffer {
   // memory when first written. Errors: the system refuses.
   [[nodiscard]] static Result<AlignedBuffer> create(size_t size, size_t alignment);
 
+  // Brings all of it into memory and keeps it there: it is neither swapped out nor read late.
+  // Errors: the system refuses, with the limit that it set.
+  [[nodiscard]] Status lock();
+
   AlignedBuffer(AlignedBuffer&& other) noexcept;
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
   ~AlignedBuffer();

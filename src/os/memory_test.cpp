@@ -1,9 +1,13 @@
 #include "os/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -63,6 +67,29 @@ TEST(AlignedBuffer, SaysWhatItCouldNotAllocate) {
     ASSERT_FALSE(buffer);
     EXPECT_NE(buffer.error().message.find(std::to_string(size)), std::string::npos);
   }
+}
+
+TEST(AlignedBuffer, Locks) {
+  AlignedBuffer buffer = *AlignedBuffer::create(8192, 64);
+  const Status locked = buffer.lock();
+  EXPECT_TRUE(locked) << locked.error().message;
+  EXPECT_TRUE(AlignedBuffer().lock());
+}
+
+// What a process without privileges is told; in a child, since it cannot get them back.
+void refuse_to_lock() {
+  AlignedBuffer buffer = *AlignedBuffer::create(size_t{1} << 20, 64);
+  const rlimit low{.rlim_cur = 65536, .rlim_max = 65536};
+  const bool ready = setrlimit(RLIMIT_MEMLOCK, &low) == 0 && (geteuid() != 0 || setuid(65534) == 0);
+  const Status refused = buffer.lock();
+  if (!ready || refused) std::exit(2);
+  std::fprintf(stderr, "%s\n", refused.error().message.c_str());
+  std::exit(0);
+}
+
+TEST(AlignedBufferDeathTest, SaysWhatItMayNotLockAndTheLimit) {
+  EXPECT_EXIT(refuse_to_lock(), ::testing::ExitedWithCode(0),
+              "cannot lock 1048576 bytes.*locked is 65536 bytes .ulimit -l");
 }
 
 TEST(AlignedBuffer, MovesWithoutCopying) {

@@ -102,6 +102,7 @@ class Context {
   [[nodiscard]] static Result<std::unique_ptr<Context>> create(
       const program::Program& program, const backend::ContextSettings& settings,
       const Execution& execution);
+  [[nodiscard]] Status lock() { return arena_.lock(); }
 
   backend::ContextSettings settings;
   std::vector<BufferView> buffers;    // indexed by BufferId

@@ -94,13 +94,21 @@ class CpuBackend final : public backend::Backend {
       if (!cache) return fail(std::move(cache).error());
       experts_ = *std::move(cache);
     }
-    return weights_.pack(program, cached, weights, isa_, pool_, progress);
+    Status packed = weights_.pack(program, cached, weights, isa_, pool_, progress);
+    if (!packed || !settings_.lock_memory) return packed;
+    if (Status s = weights_.lock(); !s) return fail(Error(s.error()).with("packed weights"));
+    if (experts_ == nullptr) return {};
+    if (Status s = experts_->lock(); !s) return fail(Error(s.error()).with("slots of experts"));
+    return {};
   }
 
   Result<ContextId> make_context(const ContextSettings& settings) override {
     if (Status s = check_kvs(*program_, settings); !s) return fail(s.error());
     Result<std::unique_ptr<Context>> context = Context::create(*program_, settings, execution());
     if (!context) return fail(std::move(context).error());
+    if (settings_.lock_memory) {
+      if (Status s = (*context)->lock(); !s) return fail(Error(s.error()).with("context"));
+    }
     const ContextId id{next_context_++};
     contexts_.emplace(id.value, std::move(*context));
     return id;

@@ -54,6 +54,9 @@ class ExpertCache {
   [[nodiscard]] const std::byte* mapped(const program::WeightRef& weight,
                                         const VisitedExpert& expert) const;
 
+  // Of slots, which mapped experts have none of.
+  [[nodiscard]] Status lock() { return memory_.lock(); }
+
   [[nodiscard]] ExpertVisit& visit() { return *visit_; }
   // For kMappedRows packed rows of any weight here; one per thread.
   [[nodiscard]] std::span<std::byte> mapped_rows(size_t thread);

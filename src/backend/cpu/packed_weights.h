@@ -33,6 +33,8 @@ class PackedWeights {
                             std::span<const std::span<const std::byte>> files, Isa isa,
                             ThreadPool& pool, const backend::Progress& progress);
 
+  [[nodiscard]] Status lock() { return arena_.lock(); }
+
   struct Matrix {
     const std::byte* packed = nullptr;  // null where cached
     const MatVecKernel* kernel = nullptr;
