@@ -12,7 +12,7 @@
 #include "apps/bench/kernel.h"
 #include "apps/bench/prefill.h"
 #include "apps/chat.h"
-#include "apps/check.h"
+#include "apps/check/check.h"
 #include "apps/info.h"
 #include "apps/logits.h"
 #include "apps/pull.h"

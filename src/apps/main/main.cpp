@@ -11,8 +11,9 @@
 #include "apps/bench/kernel.h"
 #include "apps/bench/prefill.h"
 #include "apps/chat.h"
-#include "apps/check.h"
-#include "apps/check_kernels.h"
+#include "apps/check/check.h"
+#include "apps/check/kernels.h"
+#include "apps/check/needles.h"
 #include "apps/command.h"
 #include "apps/completions.h"
 #include "apps/devices.h"
@@ -43,6 +44,7 @@ void add_commands(CLI::App& app) {
   add_check_command(app);
   add_check_megakernel_command(app);
   add_check_kernels_command(app);
+  add_check_needles_command(app);
   add_logits_command(app);
   add_perplexity_command(app);
   add_synth_command(app);

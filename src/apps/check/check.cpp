@@ -1,4 +1,4 @@
-#include "apps/check.h"
+#include "apps/check/check.h"
 
 #include <cmath>
 #include <cstdio>

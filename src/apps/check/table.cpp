@@ -1,4 +1,4 @@
-#include "apps/check_table.h"
+#include "apps/check/table.h"
 
 #include <algorithm>
 #include <cmath>

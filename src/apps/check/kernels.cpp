@@ -1,4 +1,4 @@
-#include "apps/check_kernels.h"
+#include "apps/check/kernels.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/check_table.h"
+#include "apps/check/table.h"
 #include "apps/command.h"
 #include "backend/cpu/kernel_table.h"
 #include "backend/kv_rounding.h"
