@@ -18,7 +18,7 @@ namespace godwit::apps {
 namespace {
 
 using testing::CheckExtent;
-using testing::KernelFinding;
+using testing::Finding;
 
 struct KernelsOptions {
   std::vector<std::string> types;  // as `godwit info` names them, in small letters
@@ -81,8 +81,8 @@ Status check_kernels(const KernelsOptions& options) {
   const CheckExtent extent = options.quick ? CheckExtent::kQuick : CheckExtent::kFull;
   const testing::ThreadCounts threads;
   CheckTable table({.name = "kernels", .as_json = options.as_json});
-  const testing::FindingSink sink = [&](const KernelFinding& f) {
-    table.add({.name = f.kernel,
+  const testing::FindingSink sink = [&](const Finding& f) {
+    table.add({.name = f.subject,
                .check = f.property,
                .n_cases = f.n_cases,
                .error = f.error,

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "apps/check/checkout_text.h"
 #include "apps/check/needle_prompt.h"
 #include "apps/check/table.h"
 #include "apps/command.h"
@@ -20,12 +18,10 @@
 #include "apps/model_options.h"
 #include "apps/progress.h"
 #include "engine/generate.h"
-#include "testing/source_dir.h"
 
 namespace godwit::apps {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 // Tokens of an answer, and what a template may add around a message.
@@ -40,32 +36,6 @@ struct NeedleOptions {
   uint64_t seed = 1;
   bool as_json = false;
 };
-
-// The documents of the checkout, then its sources, in the order of their names.
-Result<std::string> text_of_checkout() {
-  const fs::path root = testing::source_dir();
-  std::vector<fs::path> files;
-  for (const char* folder : {"docs", "src"}) {
-    std::vector<fs::path> found;
-    std::error_code error;
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder, error)) {
-      const std::string ending = entry.path().extension().string();
-      if (ending == ".md" || ending == ".h" || ending == ".cpp") found.push_back(entry.path());
-    }
-    std::ranges::sort(found);
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  std::string text;
-  for (const fs::path& file : files) {
-    std::ostringstream content;
-    content << std::ifstream(file).rdbuf();
-    text += content.str();
-  }
-  if (text.empty()) {
-    return fail("check needles: no checkout at {}; give a text with --text", root.string());
-  }
-  return text;
-}
 
 struct Question {
   std::vector<TokenId> tokens;
@@ -154,7 +124,7 @@ Status check_needles(NeedleOptions& options) {
     }
   }
   Result<std::string> text =
-      options.text_file.empty() ? text_of_checkout() : read_text_file(options.text_file);
+      options.text_file.empty() ? checkout_text() : read_text_file(options.text_file);
   if (!text) return fail(std::move(text).error());
   if (options.model.n_context == 0) {
     options.model.n_context = std::ranges::max(options.lengths) + kAnswerTokens;

@@ -14,6 +14,7 @@
 #include "apps/check/check.h"
 #include "apps/check/kernels.h"
 #include "apps/check/needles.h"
+#include "apps/check/parity.h"
 #include "apps/command.h"
 #include "apps/completions.h"
 #include "apps/devices.h"
@@ -45,6 +46,7 @@ void add_commands(CLI::App& app) {
   add_check_megakernel_command(app);
   add_check_kernels_command(app);
   add_check_needles_command(app);
+  add_check_parity_command(app);
   add_logits_command(app);
   add_perplexity_command(app);
   add_synth_command(app);

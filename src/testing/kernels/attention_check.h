@@ -14,8 +14,9 @@
 
 #include <span>
 
+#include "testing/finding.h"
 #include "testing/kernels/attention_problem.h"
-#include "testing/kernels/kernel_finding.h"
+#include "testing/kernels/thread_counts.h"
 
 namespace godwit::testing {
 

@@ -91,18 +91,18 @@ void depend_on_neighbours(const AttentionArgs& args, ThreadPool& pool, Isa isa) 
   if (args.n_tokens == 9) args.out[1] = std::nextafter(args.out[1], 9.0f);
 }
 
-std::vector<KernelFinding> findings_of(void (*run)(const AttentionArgs&, ThreadPool&, Isa),
-                                       TensorType type) {
+std::vector<Finding> findings_of(void (*run)(const AttentionArgs&, ThreadPool&, Isa),
+                                 TensorType type) {
   const ThreadCounts threads;
   const AttentionSubject subject = {"planted", Isa::kGeneric, run};
-  std::vector<KernelFinding> findings;
+  std::vector<Finding> findings;
   check_attention({.subjects = {&subject, 1}, .k_type = type, .v_type = type}, threads,
-                  [&](const KernelFinding& f) { findings.push_back(f); });
+                  [&](const Finding& f) { findings.push_back(f); });
   return findings;
 }
 
-bool property_holds(const std::vector<KernelFinding>& findings, std::string_view property) {
-  const auto found = std::ranges::find(findings, property, &KernelFinding::property);
+bool property_holds(const std::vector<Finding>& findings, std::string_view property) {
+  const auto found = std::ranges::find(findings, property, &Finding::property);
   EXPECT_NE(found, findings.end()) << property;
   return found != findings.end() && found->holds();
 }
@@ -112,17 +112,17 @@ TEST(AttentionCheck, FindsNothingWrongWithAttention) {
   const std::vector<AttentionSubject> subjects = attention_subjects(detected_isa());
   for (const TensorType type : backend::kKvTypes) {
     check_attention({.subjects = subjects, .k_type = type, .v_type = type}, threads,
-                    [](const KernelFinding& f) {
-                      EXPECT_TRUE(f.holds()) << f.kernel << ' ' << f.property << ": " << f.error
+                    [](const Finding& f) {
+                      EXPECT_TRUE(f.holds()) << f.subject << ' ' << f.property << ": " << f.error
                                              << ", bound " << f.bound << " at " << f.at;
-                      EXPECT_GT(f.n_cases, 0u) << f.kernel << ' ' << f.property;
+                      EXPECT_GT(f.n_cases, 0u) << f.subject << ' ' << f.property;
                     });
   }
 }
 
 TEST(AttentionCheck, FindsPositionsThatAreNotSeen) {
   for (const auto run : {see_half, see_last_128, miss_the_oldest, miss_the_newest, drop_a_split}) {
-    const std::vector<KernelFinding> findings = findings_of(run, TensorType::kF16);
+    const std::vector<Finding> findings = findings_of(run, TensorType::kF16);
     EXPECT_FALSE(property_holds(findings, "double"));
     EXPECT_FALSE(property_holds(findings, "counting"));
     EXPECT_FALSE(property_holds(findings, "needle"));
@@ -130,14 +130,14 @@ TEST(AttentionCheck, FindsPositionsThatAreNotSeen) {
 }
 
 TEST(AttentionCheck, FindsTheWrongHeadsAndTheWrongScale) {
-  const std::vector<KernelFinding> heads = findings_of(confuse_heads, TensorType::kF32);
+  const std::vector<Finding> heads = findings_of(confuse_heads, TensorType::kF32);
   EXPECT_FALSE(property_holds(heads, "double"));
   EXPECT_FALSE(property_holds(heads, "needle"));
   EXPECT_FALSE(property_holds(findings_of(scale_too_much, TensorType::kF32), "double"));
 }
 
 TEST(AttentionCheck, FindsBitsThatDependOnThreadsAndNeighbours) {
-  const std::vector<KernelFinding> threads = findings_of(depend_on_threads, TensorType::kF32);
+  const std::vector<Finding> threads = findings_of(depend_on_threads, TensorType::kF32);
   EXPECT_TRUE(property_holds(threads, "double"));
   EXPECT_TRUE(property_holds(threads, "bits"));
   EXPECT_FALSE(property_holds(threads, "threads"));

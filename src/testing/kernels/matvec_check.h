@@ -13,7 +13,8 @@
 #include <span>
 
 #include "backend/cpu/kernel_table.h"
-#include "testing/kernels/kernel_finding.h"
+#include "testing/finding.h"
+#include "testing/kernels/thread_counts.h"
 
 namespace godwit::testing {
 

@@ -78,19 +78,19 @@ void mix_up_tokens(const MatVecArgs& args) {
   }
 }
 
-std::vector<KernelFinding> findings_of(void (*run)(const MatVecArgs&)) {
+std::vector<Finding> findings_of(void (*run)(const MatVecArgs&)) {
   const ThreadCounts threads;
   const MatVecKernel kernel = {
       "planted", kType, Isa::kGeneric, cpu::ActivationKind::kQ8Block32, cpu::Exactness::kExact,
       run};
-  std::vector<KernelFinding> findings;
+  std::vector<Finding> findings;
   check_matvec({.kernels = {&kernel, 1}}, threads,
-               [&](const KernelFinding& f) { findings.push_back(f); });
+               [&](const Finding& f) { findings.push_back(f); });
   return findings;
 }
 
-bool property_holds(const std::vector<KernelFinding>& findings, std::string_view property) {
-  const auto found = std::ranges::find(findings, property, &KernelFinding::property);
+bool property_holds(const std::vector<Finding>& findings, std::string_view property) {
+  const auto found = std::ranges::find(findings, property, &Finding::property);
   EXPECT_NE(found, findings.end()) << property;
   return found != findings.end() && found->holds();
 }
@@ -99,18 +99,18 @@ TEST(MatVecCheck, FindsNothingWrongWithTheKernels) {
   const ThreadCounts threads;
   size_t n = 0;
   check_matvec({.kernels = cpu::matvec_kernels(), .ceiling = detected_isa()}, threads,
-               [&](const KernelFinding& f) {
+               [&](const Finding& f) {
                  ++n;
-                 EXPECT_TRUE(f.holds()) << f.kernel << ' ' << f.property << ": " << f.error
+                 EXPECT_TRUE(f.holds()) << f.subject << ' ' << f.property << ": " << f.error
                                         << ", bound " << f.bound << " at " << f.at;
-                 EXPECT_GT(f.n_cases, 0u) << f.kernel << ' ' << f.property;
+                 EXPECT_GT(f.n_cases, 0u) << f.subject << ' ' << f.property;
                });
   EXPECT_GT(n, 100u);
 }
 
 TEST(MatVecCheck, FindsWhatIsWrongInValue) {
   for (const auto run : {skip_last_block, lose_last_row, be_off_by_a_little, mix_up_tokens}) {
-    const std::vector<KernelFinding> findings = findings_of(run);
+    const std::vector<Finding> findings = findings_of(run);
     EXPECT_FALSE(property_holds(findings, "double"));
     EXPECT_FALSE(property_holds(findings, "bits"));
   }
@@ -118,20 +118,20 @@ TEST(MatVecCheck, FindsWhatIsWrongInValue) {
 }
 
 TEST(MatVecCheck, FindsOneBit) {
-  const std::vector<KernelFinding> findings = findings_of(be_off_by_one_bit);
+  const std::vector<Finding> findings = findings_of(be_off_by_one_bit);
   EXPECT_TRUE(property_holds(findings, "double"));
   EXPECT_FALSE(property_holds(findings, "bits"));
 }
 
 TEST(MatVecCheck, FindsWhatDependsOnTheSplitOfRows) {
-  const std::vector<KernelFinding> findings = findings_of(depend_on_the_split);
+  const std::vector<Finding> findings = findings_of(depend_on_the_split);
   EXPECT_TRUE(property_holds(findings, "double"));
   EXPECT_TRUE(property_holds(findings, "bits"));
   EXPECT_FALSE(property_holds(findings, "threads"));
 }
 
 TEST(MatVecCheck, FindsWhatDependsOnTheNumberOfTokens) {
-  const std::vector<KernelFinding> findings = findings_of(depend_on_the_group);
+  const std::vector<Finding> findings = findings_of(depend_on_the_group);
   EXPECT_TRUE(property_holds(findings, "double"));
   EXPECT_TRUE(property_holds(findings, "bits"));
   EXPECT_FALSE(property_holds(findings, "rows"));
@@ -139,7 +139,7 @@ TEST(MatVecCheck, FindsWhatDependsOnTheNumberOfTokens) {
 
 // A worse rounding of activations than two planes would leave its bound: the bound is not slack.
 TEST(MatVecCheck, RoundingBoundIsNearWhatIsSeen) {
-  for (const KernelFinding& f : findings_of(run_right)) {
+  for (const Finding& f : findings_of(run_right)) {
     if (f.property != "rounding") continue;
     EXPECT_GT(f.error, 0.001 * f.bound);
     EXPECT_TRUE(f.holds());

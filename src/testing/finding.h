@@ -1,6 +1,5 @@
-// What a check of kernels found out about one of them: the worst of many comparisons, with the
-// bound it must keep. Filled by matvec_check.h and attention_check.h, shown by
-// `godwit check kernels`, asserted by tests.
+// What a check found out about one thing: the worst of many comparisons, with the bound it must
+// keep. Filled by testing/kernels and testing/parity, shown by `godwit check`, asserted by tests.
 #pragma once
 
 #include <cmath>
@@ -9,19 +8,15 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
-
-#include "os/thread_pool.h"
 
 namespace godwit::testing {
 
-struct KernelFinding {
-  std::string kernel;    // "q4_k avx2"
-  std::string property;  // "double", "rounding", "bits", "threads", "rows", "counting", "needle"
+struct Finding {
+  std::string subject;   // "q4_k avx2"
+  std::string property;  // "double", "bits"
   size_t n_cases = 0;    // problems compared
   double error = 0;      // where error / bound is largest
   double bound = 0;      // 0: nothing but equality holds
@@ -30,33 +25,15 @@ struct KernelFinding {
   [[nodiscard]] bool holds() const { return error <= bound; }  // never with NaN
 };
 
-using FindingSink = std::function<void(const KernelFinding&)>;
+using FindingSink = std::function<void(const Finding&)>;
 
-enum class CheckExtent : uint8_t { kQuick, kFull };
-
-// Pools of 1 to 8 threads, whatever the machine has.
-class ThreadCounts {
- public:
-  ThreadCounts() {
-    for (size_t n = 1; n <= 8; ++n) pools_.push_back(std::make_unique<ThreadPool>(n));
-  }
-  [[nodiscard]] ThreadPool& one() const { return *pools_.front(); }
-  template <class F>
-  void for_each(const F& f) const {
-    for (const auto& pool : pools_) f(*pool);
-  }
-
- private:
-  std::vector<std::unique_ptr<ThreadPool>> pools_;
-};
-
-// Collects the comparisons of one kernel and property.
+// Collects the comparisons of one subject and property.
 class FindingTally {
  public:
-  FindingTally(std::string kernel, std::string property, double bound)
-      : finding_{std::move(kernel), std::move(property), 0, 0.0, bound, ""} {}
+  FindingTally(std::string subject, std::string property, double bound)
+      : finding_{std::move(subject), std::move(property), 0, 0.0, bound, ""} {}
 
-  [[nodiscard]] const KernelFinding& finding() const { return finding_; }
+  [[nodiscard]] const Finding& finding() const { return finding_; }
 
   void begin_case() { ++finding_.n_cases; }
   // `ratio`: of the error to its bound. `place` is called only where this is the worst so far.
@@ -86,7 +63,7 @@ class FindingTally {
   }
 
  private:
-  KernelFinding finding_;
+  Finding finding_;
   double worst_ = 0;
 };
 
