@@ -19,7 +19,7 @@ struct Finding {
   std::string property;  // "double", "bits"
   size_t n_cases = 0;    // problems compared
   double error = 0;      // where error / bound is largest
-  double bound = 0;      // 0: nothing but equality holds
+  double bound = 0;      // 0: nothing but equality holds; infinity: told, not judged
   std::string at;        // the case of that error
 
   [[nodiscard]] bool holds() const { return error <= bound; }  // never with NaN

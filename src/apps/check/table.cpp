@@ -1,5 +1,7 @@
 #include "apps/check/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,11 +29,13 @@ void CheckTable::add(CheckRow row) {
     return;
   }
   if (rows_.size() == 1) {
-    std::printf("%-34s %-10s %6s %9s %9s  %-7s %s\n", settings_.name.c_str(), "check", "cases",
+    std::printf("%-38s %-10s %6s %9s %9s  %-7s %s\n", settings_.name.c_str(), "check", "cases",
                 "error", "bound", "verdict", "at");
   }
-  std::printf("%-34s %-10s %6zu %9.2g %9.2g  %-7s %s\n", r.name.c_str(), r.check.c_str(), r.n_cases,
-              r.error, r.bound, r.holds ? "holds" : "FAILS", r.at.c_str());
+  const std::string bound = std::isfinite(r.bound) ? fmt::format("{:.2g}", r.bound) : "-";
+  const char* const verdict = r.holds ? (bound == "-" ? "told" : "holds") : "FAILS";
+  std::printf("%-38s %-10s %6zu %9.2g %9s  %-7s %s\n", r.name.c_str(), r.check.c_str(), r.n_cases,
+              r.error, bound.c_str(), verdict, r.at.c_str());
   std::fflush(stdout);
 }
 

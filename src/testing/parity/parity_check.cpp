@@ -273,7 +273,7 @@ Status check_kv_types(const ParitySubject& subject, const FindingSink& sink) {
           .property = "KL",
           .n_cases = n,
           .error = mean,
-          .bound = std::numeric_limits<double>::max(),
+          .bound = std::numeric_limits<double>::infinity(),
           .at = fmt::format("mean; the largest is {:.2g}", most)});
   }
   return {};
