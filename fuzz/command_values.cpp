@@ -65,7 +65,7 @@ void bench_values(std::string_view text) {
     require(again && *again == *pair);
   }
   (void)accepted(apps::parse_isa(text));
-  if (const auto rows = apps::parse_bench_lines(text); accepted(rows)) {
+  if (const auto rows = apps::parse_bench_rows(text); accepted(rows)) {
     for (const apps::BenchedTest& row : *rows) require(row.tokens_per_s > 0);
   }
 }

@@ -41,13 +41,14 @@ std::string text(const json& row, const char* key) {
   return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Result<BenchedTest> parse_row(std::string_view line) {
-  const json row = json::parse(line, nullptr, false);
+Result<BenchedTest> parse_row(const json& row, std::string_view said) {
   const auto n_prompt = row.is_object() ? count(row, "n_prompt") : std::nullopt;
   const auto n_gen = row.is_object() ? count(row, "n_gen") : std::nullopt;
-  if (!n_prompt || !n_gen) return fail("no object with n_prompt and n_gen: {}", line);
+  if (!n_prompt || !n_gen)
+    return fail("no object with n_prompt and n_gen: {}", said.substr(0, 200));
   const double speed = number(row, "avg_ts");
-  if (!std::isfinite(speed) || speed <= 0) return fail("no tokens a second in avg_ts: {}", line);
+  if (!std::isfinite(speed) || speed <= 0)
+    return fail("no tokens a second in avg_ts: {}", said.substr(0, 200));
   return BenchedTest{.test = {.n_prompt = *n_prompt,
                               .n_gen = *n_gen,
                               .n_depth = count(row, "n_depth").value_or(0)},
@@ -80,7 +81,7 @@ Result<std::vector<BenchedTest>> run_side(const std::vector<std::string>& comman
                 answer->last_error_line.empty() ? "(nothing on its standard error)"
                                                 : answer->last_error_line);
   }
-  Result<std::vector<BenchedTest>> rows = parse_bench_lines(answer->out);
+  Result<std::vector<BenchedTest>> rows = parse_bench_rows(answer->out);
   if (!rows) return fail("'{}': {}", fmt::join(command, " "), rows.error().message);
   return rows;
 }
@@ -152,16 +153,20 @@ Result<PeerKind> recognise_peer(const std::string& program) {
                                                                 : PeerKind::kLlamaBench;
 }
 
-Result<std::vector<BenchedTest>> parse_bench_lines(std::string_view text) {
+Result<std::vector<BenchedTest>> parse_bench_rows(std::string_view text) {
   std::vector<BenchedTest> rows;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.starts_with('{')) continue;
-    Result<BenchedTest> row = parse_row(line);
-    if (!row) return fail(std::move(row).error());
-    rows.push_back(*std::move(row));
+    const bool is_list = text.starts_with('[');
+    const size_t end = is_list ? text.rfind(']') : text.find('\n');
+    const std::string_view part = text.substr(0, is_list && end != text.npos ? end + 1 : end);
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    if (!is_list && !part.starts_with('{')) continue;
+    const json parsed = json::parse(part, nullptr, false);
+    for (const json& row : is_list&& parsed.is_array() ? parsed : json::array({parsed})) {
+      Result<BenchedTest> read = parse_row(row, part);
+      if (!read) return fail(std::move(read).error());
+      rows.push_back(*std::move(read));
+    }
   }
   if (rows.empty()) return fail("printed no rows of a bench");
   return rows;
@@ -210,13 +215,16 @@ std::vector<std::string> llama_bench_command(const PeerPlan& plan) {
   add("-p", fmt::format("{}", fmt::join(plan.lists.prompts, ",")));
   add("-n", fmt::format("{}", fmt::join(plan.lists.generations, ",")));
   for (const std::string& pair : plan.lists.prompt_gens) add("-pg", pair);
-  add("-d", fmt::format("{}", fmt::join(plan.lists.depths, ",")));
+  // Older ones know neither depths nor JSON lines.
+  if (plan.lists.depths != std::vector<size_t>{0}) {
+    add("-d", fmt::format("{}", fmt::join(plan.lists.depths, ",")));
+  }
   add("-t", fmt::format("{}", plan.n_threads));
   if (plan.chunk_tokens != 512) add("-ub", fmt::format("{}", plan.chunk_tokens));
   if (plan.k_type != "f16") add("-ctk", plan.k_type);
   if (plan.v_type != "f16") add("-ctv", plan.v_type);
   add("-r", "1");
-  add("-o", "jsonl");
+  add("-o", "json");
   return command;
 }
 

@@ -1,6 +1,6 @@
 // `--peer`: another program runs the same tests in turn with this one, in the order A B B A, so
 // that a machine that speeds up or slows down in between favours neither. Both sides are programs
-// of their own, one at a time, and answer in llama-bench's JSON lines: this one, a llama-bench, or
+// of their own, one at a time, and answer in llama-bench's JSON: this one, a llama-bench, or
 // another build of Godwit. Their answers are input that nobody vouches for.
 #pragma once
 
@@ -38,9 +38,9 @@ struct BenchedTest {
   std::string commit = {};
 };
 
-// Lines that do not begin with a brace are passed over: some programs print their device there.
-// Errors: a line that is no row of a bench; no rows at all.
-[[nodiscard]] Result<std::vector<BenchedTest>> parse_bench_lines(std::string_view text);
+// A list, or a row a line. What begins with neither bracket nor brace is passed over: some programs
+// print their device there. Errors: what is no row of a bench; no rows at all.
+[[nodiscard]] Result<std::vector<BenchedTest>> parse_bench_rows(std::string_view text);
 
 // What both sides measured of one test, run by run.
 struct PeerComparison {

@@ -31,7 +31,7 @@ TEST(Peer, IsGodwitIfItsVersionIsABareNumber) {
 }
 
 TEST(Peer, ReadsRowsOfBothPrograms) {
-  const auto rows = parse_bench_lines(
+  const auto rows = parse_bench_rows(
       "found 1 device\n\n"
       R"({"n_prompt": 512, "n_gen": 0, "n_depth": 4096, "avg_ts": 100.5, "build_commit": "abc"})"
       "\n"
@@ -46,13 +46,25 @@ TEST(Peer, ReadsRowsOfBothPrograms) {
   EXPECT_EQ((*rows)[1].bandwidth_gbps, 30);
 }
 
+TEST(Peer, ReadsAListOfRows) {
+  const auto rows = parse_bench_rows(
+      "device: none\n[\n  {\n   \"n_prompt\": 0,\n   \"n_gen\": 8,\n"
+      "   \"avg_ts\": 20.5\n  },\n"
+      R"({"n_prompt": 4, "n_gen": 0, "avg_ts": 7})"
+      "\n]\n");
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0].test.n_gen, 8u);
+  EXPECT_EQ((*rows)[1].tokens_per_s, 7);
+}
+
 TEST(Peer, RefusesWhatIsNoRow) {
   for (const char* text :
-       {"", "hello\n", "{\n", "{}\n", R"({"n_prompt":1,"n_gen":0})",
-        R"({"n_prompt":-1,"n_gen":0,"avg_ts":1})", R"({"n_prompt":1,"n_gen":0,"avg_ts":0})",
-        R"({"n_prompt":1,"n_gen":0,"avg_ts":"1"})", R"({"n_prompt":1,"n_gen":0,"avg_ts":1e999})",
-        R"({"n_prompt":[1],"n_gen":0,"avg_ts":1})"}) {
-    EXPECT_FALSE(parse_bench_lines(text)) << text;
+       {"", "hello\n", "{\n", "{}\n", "[\n", "[]\n", "[1]\n", "[{}]\n",
+        R"({"n_prompt":1,"n_gen":0})", R"({"n_prompt":-1,"n_gen":0,"avg_ts":1})",
+        R"({"n_prompt":1,"n_gen":0,"avg_ts":0})", R"({"n_prompt":1,"n_gen":0,"avg_ts":"1"})",
+        R"({"n_prompt":1,"n_gen":0,"avg_ts":1e999})", R"({"n_prompt":[1],"n_gen":0,"avg_ts":1})"}) {
+    EXPECT_FALSE(parse_bench_rows(text)) << text;
   }
 }
 
@@ -75,7 +87,7 @@ TEST(Peer, BothSidesAreAskedForTheSame) {
                    "--threads=3", "--repetitions=1", "--output=jsonl"}));
   EXPECT_EQ(llama_bench_command(plan()),
             (Words{"/peer", "-m", "/m.gguf", "-p", "4,8", "-n", "2", "-pg", "5,6", "-d", "0,64",
-                   "-t", "3", "-r", "1", "-o", "jsonl"}));
+                   "-t", "3", "-r", "1", "-o", "json"}));
   PeerPlan other = plan();
   other.chunk_tokens = 128;
   other.v_type = "f32";
