@@ -33,6 +33,7 @@ constexpr auto kSpellings = std::to_array<Spelling>({
     {"-hff", "--hf-file"},
     {"-hft", "--hf-token"},
     {"-no-cnv", "--no-conversation"},
+    {"-nr", "--no-repack"},
     {"-sp", "--special"},
     {"-sys", "--system-prompt"},
     {"-sysf", "--system-prompt-file"},

@@ -77,8 +77,6 @@ constexpr auto kIgnored = std::to_array<IgnoredFlag>({
     {"-bs", kNone},
     {"--backend-sampling", kNone},
     {"--repack", kNone},
-    {"-nr", kNone},
-    {"--no-repack", kNone},
     {"--no-host", kNone},
     {"-kvo", kNone},
     {"--kv-offload", kNone},

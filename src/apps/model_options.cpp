@@ -111,6 +111,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "engines take: faster prompts, less exact")
       ->check(CLI::IsMember({8u, 16u}))
       ->capture_default_str();
+  // What stays in the mapping is for the page cache to keep or not.
+  command
+      .add_flag("--no-repack", options.no_repack,
+                "(-nr) Leave weights in the file's mapping and lay them out at each use (cpu): "
+                "no memory for them but the page cache, slower, the same answers")
+      ->excludes(command.get_option("--mlock"));
   command.add_option(
       "--expert-cache-mib", options.expert_cache,
       "Routed experts in memory: full (all), a hard budget in MiB for those used last, or mmap "
@@ -182,6 +188,7 @@ Result<engine::EngineSettings> engine_settings(const ModelOptions& options) {
   settings.lock_memory = options.lock_memory;
   settings.activation_bits = options.activation_bits == 8 ? backend::ActivationBits::kEight
                                                           : backend::ActivationBits::kSixteen;
+  settings.repack = options.no_repack ? backend::Repack::kAtUse : backend::Repack::kAtLoad;
   const Result<TensorType> k =
       parse_kv_type(options.kv_type.empty() ? options.k_type : options.kv_type);
   if (!k) return fail(k.error());

@@ -21,6 +21,7 @@ struct ModelOptions {
   size_t chunk_tokens = 512;
   uint32_t activation_bits = 16;
   bool lock_memory = false;
+  bool no_repack = false;
   std::string k_type = "f16";
   std::string v_type = "f16";
   std::string expert_cache;  // full, mmap, MiB; "": as memory allows

@@ -44,11 +44,17 @@ struct ContextSettings {
 // the multiplications, which prompts are made of, and move them (docs/NUMERICS.md, section 5).
 enum class ActivationBits : uint8_t { kEight = 8, kSixteen = 16 };
 
+// When weights are laid out as the kernels read them (cpu): once, into memory of the backend's own,
+// or some rows at each use, which leaves them to the file's mapping and takes longer. The same
+// bits.
+enum class Repack : uint8_t { kAtLoad, kAtUse };
+
 // What every backend is made with; one that has no use for a member ignores it.
 struct BackendSettings {
   size_t n_threads = 1;
   ActivationBits activation_bits = ActivationBits::kSixteen;
   bool lock_memory = false;  // keep weights, experts and contexts from being swapped out (cpu)
+  Repack repack = Repack::kAtLoad;
   // Where routed experts lie in the files: layer i of the source is the i-th step of all lists
   // that multiplies with experts (ExpertGatedUp, ExpertDownAdd). Null: every weight is loaded.
   // Outlives the backend.
@@ -63,6 +69,7 @@ struct BackendSettings {
 struct MemoryNeed {
   uint64_t weight_bytes = 0;   // resident after load, routed experts included
   uint64_t expert_bytes = 0;   // of them, the routed experts: as the policy says
+  uint64_t mapped_bytes = 0;   // beside them: weights that stay in the files' mapping (Repack)
   uint64_t kv_bytes = 0;       // of one context: grows with its positions
   uint64_t state_bytes = 0;    // of one context: recurrent states
   uint64_t scratch_bytes = 0;  // of one context: activations and work areas

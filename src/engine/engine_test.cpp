@@ -90,6 +90,28 @@ TEST_P(EngineOfType, EightBitsOfActivationsMoveQuantisedLogitsAlikeForEveryGroup
   EXPECT_LT(most, 0.2) << "logits of about one in size";
 }
 
+TEST_P(EngineOfType, PackedAtUseGivesTheSameBitsAndPlansLessMemory) {
+  const std::filesystem::path path = write_tiny(folder_, GetParam());
+  const std::vector<TokenId> tokens = some_tokens(60);
+  const auto at_load = load(path, with_chunk(40));
+  for (const size_t n_threads : {size_t{1}, size_t{3}}) {
+    EngineSettings settings = with_chunk(40);
+    settings.repack = backend::Repack::kAtUse;
+    settings.n_threads = n_threads;
+    const auto at_use = load(path, settings);
+    EXPECT_LT(at_use->plan().need.weight_bytes, at_load->plan().need.weight_bytes / 2);
+    EXPECT_GT(at_use->plan().need.mapped_bytes, at_use->plan().need.weight_bytes);
+    EXPECT_EQ(at_load->plan().need.mapped_bytes, 0u);
+    Result<Session> expected = at_load->new_session();
+    Result<Session> session = at_use->new_session();
+    ASSERT_TRUE(expected && expected->set_prompt(tokens, {}));
+    ASSERT_TRUE(session && session->set_prompt(tokens, {}));
+    EXPECT_TRUE(same_bits(logits_of(*session), logits_of(*expected)));
+    ASSERT_TRUE(expected->append(TokenId{7}) && session->append(TokenId{7}));
+    EXPECT_TRUE(same_bits(logits_of(*session), logits_of(*expected)));
+  }
+}
+
 TEST_P(EngineOfType, GivesTheSameBitsForEveryGroupingIntoCalls) {
   const std::filesystem::path path = write_tiny(folder_, GetParam());
   const std::vector<TokenId> tokens = some_tokens(300);

@@ -40,6 +40,9 @@ std::string describe(const MemoryPlan& plan, uint64_t all_expert_bytes) {
   const backend::MemoryNeed& need = plan.need;
   std::string text =
       fmt::format("dense weights {}", format_bytes(need.weight_bytes - need.expert_bytes));
+  if (need.mapped_bytes > 0) {
+    text += fmt::format(" (and {} in the file's mapping)", format_bytes(need.mapped_bytes));
+  }
   if (all_expert_bytes > 0) {
     text += fmt::format(" + experts {}", format_bytes(need.expert_bytes));
     if (need.expert_bytes < all_expert_bytes) {

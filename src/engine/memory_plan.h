@@ -45,7 +45,8 @@ struct PlanRequest {
 [[nodiscard]] uint64_t plannable_bytes(uint64_t available_bytes);
 
 // "dense weights 1.2 GiB + experts 3.1 GiB (of 12.4) + KV 96.0 MiB + state 75.0 MiB + scratch
-// 8.1 MiB = 4.5 GiB"; what a model does not have is left out. `all_expert_bytes`: in the file.
+// 8.1 MiB = 4.5 GiB"; what a model does not have is left out. Weights
+// that stay in the file's mapping are named, not counted. `all_expert_bytes`: in the file.
 [[nodiscard]] std::string describe(const MemoryPlan& plan, uint64_t all_expert_bytes);
 
 // GB/s at which the memory that holds the weights can be read, measured now; 0 when unknown.

@@ -92,11 +92,11 @@ Status describe_failure(const CheckOptions& options, const testing::StepDifferen
   return fail(
       "step '{}' leaves its bound: {}[{}] at position {} is {:.9g}, the oracle says {:.9g}, "
       "difference {:.3g}, bound {:.3g}; repro: godwit check -m {} --backend {} -t {} --tokens {} "
-      "--decode {} --seed {} --activation-bits {}",
+      "--decode {} --seed {} --activation-bits {}{}",
       d.step, d.buffer, d.index, d.position, d.found, d.expected, std::abs(d.found - d.expected),
       d.bound, options.model.model, options.model.backend, options.model.n_threads,
       options.steps.n_prompt, options.steps.n_decode, options.steps.seed,
-      options.model.activation_bits);
+      options.model.activation_bits, options.model.no_repack ? " --no-repack" : "");
 }
 
 Status check(const CheckOptions& options) {
@@ -111,8 +111,10 @@ Status check(const CheckOptions& options) {
   Result<std::unique_ptr<backend::Backend>> oracle =
       backend::make_backend("reference", {.n_threads = n_threads});
   if (!oracle) return fail(std::move(oracle).error());
-  Result<std::unique_ptr<backend::Backend>> subject = backend::make_backend(
-      settings->backend, {.n_threads = n_threads, .activation_bits = settings->activation_bits});
+  Result<std::unique_ptr<backend::Backend>> subject =
+      backend::make_backend(settings->backend, {.n_threads = n_threads,
+                                                .activation_bits = settings->activation_bits,
+                                                .repack = settings->repack});
   if (!subject) return fail(std::move(subject).error());
   Status supported;
   program::for_each_step(model->program, [&](const program::Step& step) {

@@ -46,8 +46,9 @@ class CpuBackend final : public backend::Backend {
   std::string_view name() const override { return "cpu"; }
 
   std::string describe() const override {
-    return fmt::format("cpu, {} threads, {}, {}{}", pool_.size(), isa_name(isa_), processor_name(),
-                       planes() == Planes::kOne ? ", 8-bit activations" : "");
+    return fmt::format("cpu, {} threads, {}, {}{}{}", pool_.size(), isa_name(isa_),
+                       processor_name(), planes() == Planes::kOne ? ", 8-bit activations" : "",
+                       settings_.repack == backend::Repack::kAtUse ? ", packing at use" : "");
   }
 
   Status supports(const program::Step& step) const override {
@@ -70,15 +71,17 @@ class CpuBackend final : public backend::Backend {
   Result<backend::MemoryNeed> memory_need(const Program& program,
                                           const ContextSettings& settings) const override {
     if (Status s = check_kvs(program, settings); !s) return fail(s.error());
-    const std::vector<bool> cached = ExpertCache::cached_weights(program, settings_);
-    const Result<uint64_t> weights = PackedWeights::need(program, cached);
+    const PackedWeights::Placement placement = this->placement(program);
+    const Result<uint64_t> weights = PackedWeights::need(program, placement);
     if (!weights) return fail(weights.error());
     const Result<ExpertCache::Need> cache = ExpertCache::need(program, settings_);
     if (!cache) return fail(cache.error());
     backend::MemoryNeed need = Context::need(program, settings, execution());
-    need.expert_bytes = PackedWeights::expert_bytes(program, cached) + cache->slot_bytes;
+    need.expert_bytes = PackedWeights::expert_bytes(program, placement) + cache->slot_bytes;
     need.weight_bytes = *weights + cache->slot_bytes;
+    need.mapped_bytes = PackedWeights::mapped_bytes(program, placement);
     need.scratch_bytes += cache->scratch_bytes;
+    need.scratch_bytes += pool_.size() * PackedWeights::row_area_bytes(program, placement);
     return need;
   }
 
@@ -88,13 +91,12 @@ class CpuBackend final : public backend::Backend {
     if (settings_.route_trace != nullptr) {
       if (Status read = take_up_trace(*settings_.route_trace); !read) return read;
     }
-    const std::vector<bool> cached = ExpertCache::cached_weights(program, settings_);
     if (ExpertCache::is_wanted(settings_)) {
       Result<std::unique_ptr<ExpertCache>> cache = ExpertCache::create(program, settings_);
       if (!cache) return fail(std::move(cache).error());
       experts_ = *std::move(cache);
     }
-    Status packed = weights_.pack(program, cached, weights, isa_, pool_, progress);
+    Status packed = weights_.pack(program, placement(program), weights, isa_, pool_, progress);
     if (!packed || !settings_.lock_memory) return packed;
     if (Status s = weights_.lock(); !s) return fail(Error(s.error()).with("packed weights"));
     if (experts_ == nullptr) return {};
@@ -189,6 +191,10 @@ class CpuBackend final : public backend::Backend {
   }
 
  private:
+  [[nodiscard]] PackedWeights::Placement placement(const Program& program) const {
+    return {.cached = ExpertCache::cached_weights(program, settings_), .repack = settings_.repack};
+  }
+
   Status take_up_trace(const experts::RouteTrace& trace) {
     experts::RouteReplay::Shape shape;
     route_layers_.assign(program_->weights.size(), 0);

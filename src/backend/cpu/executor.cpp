@@ -103,7 +103,11 @@ void Walker::multiply(const MatrixPart& part, const Input& input, const BufferVi
                   .y = sums.data,
                   .y_stride = sums.stride};
   if (part.mapped != nullptr) {
-    multiply_mapped(part, mine, args);
+    multiply_mapped(part, mine, call_.experts->mapped_rows(thread_), args);
+  } else if (matrix.mapped != nullptr) {
+    MatrixPart mapped = part;
+    mapped.mapped = matrix.mapped + part.first * matrix.file_row_bytes;
+    multiply_mapped(mapped, mine, call_.weights.row_area(thread_), args);
   } else {
     const std::byte* const first =
         part.packed != nullptr ? part.packed : matrix.packed + part.first * matrix.packed_row_bytes;
@@ -120,9 +124,9 @@ void Walker::multiply(const MatrixPart& part, const Input& input, const BufferVi
 }
 
 // The same for rows in file layout: some at a time are packed where the kernel finds them in cache.
-void Walker::multiply_mapped(const MatrixPart& part, Share mine, const MatVecArgs& whole) {
+void Walker::multiply_mapped(const MatrixPart& part, Share mine, std::span<std::byte> rows,
+                             const MatVecArgs& whole) {
   const PackedWeights::Matrix& matrix = call_.weights.matrix(part.weight);
-  const std::span<std::byte> rows = call_.experts->mapped_rows(thread_);
   for (size_t r = mine.begin; r < mine.end; r += kMappedRows) {
     const size_t n = std::min(kMappedRows, mine.end - r);
     matrix.packing->pack(part.mapped + r * matrix.file_row_bytes, n, part.weight.cols, rows.data());

@@ -30,7 +30,7 @@ struct Playback {
 // What all threads of a call share.
 struct Call {
   const program::Program& program;
-  const PackedWeights& weights;
+  PackedWeights& weights;  // to read, but for the row areas
   ExpertCache* experts;  // null: all of them are in `weights`
   const VectorOps& ops;
   Isa isa;

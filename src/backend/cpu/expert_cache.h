@@ -18,13 +18,11 @@
 #include "backend/backend.h"
 #include "backend/cpu/expert_visit.h"
 #include "backend/cpu/kernel_table.h"
+#include "backend/cpu/packed_weights.h"
 #include "os/memory.h"
 #include "program/program.h"
 
 namespace godwit::cpu {
-
-// Rows that a thread packs at once of a mapped expert.
-inline constexpr size_t kMappedRows = 4 * kTileRows;
 
 class ExpertCache {
  public:

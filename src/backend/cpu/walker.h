@@ -119,7 +119,8 @@ class Walker {
 
   // This thread's rows of y = W x.
   void multiply(const MatrixPart& part, const Input& input, const BufferView& y);
-  void multiply_mapped(const MatrixPart& part, Share mine, const MatVecArgs& whole);
+  void multiply_mapped(const MatrixPart& part, Share mine, std::span<std::byte> rows,
+                       const MatVecArgs& whole);
   void multiply(const program::WeightRef& weight, const Input& input, const BufferView& y) {
     multiply(whole(weight), input, y);
   }
