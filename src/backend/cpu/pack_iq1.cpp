@@ -43,12 +43,12 @@ void pack_row_iq1_s(const quant::BlockIQ1_S& block, size_t row, TileIQ1_S& tile)
 
 // The three bits of the scale of 16 columns.
 unsigned scale_of(const quant::BlockIQ1_M& block, size_t sixteen) {
-  return block.scales[sixteen / 4] >> (3 * (sixteen % 4)) & 7u;
+  return static_cast<unsigned>(block.scales[sixteen / 4]) >> (3 * (sixteen % 4)) & 7u;
 }
 
 // The four bits that go with code number `j` of the block.
 unsigned high_nibble(const quant::BlockIQ1_M& block, size_t j) {
-  return block.qh[j / 2] >> (4 * (j % 2)) & 15u;
+  return static_cast<unsigned>(block.qh[j / 2]) >> (4 * (j % 2)) & 15u;
 }
 
 void pack_row_iq1_m(const quant::BlockIQ1_M& block, size_t row, TileIQ1_M& tile) {
