@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "backend/cpu/attention_block.h"
 
@@ -127,10 +128,12 @@ class BlockPass {
     if (n_rows_ == kMaxRows) run();
   }
 
-  // While keys are read, values are fetched; while values are, the next keys.
+  // While keys are read, and scores made weights, values are fetched; while values are, the next
+  // keys.
   void run() {
     if (n_rows_ == 0) return;
     const KvCache& cache = args_.cache;
+    const auto values = divided(ahead(cache.v, cache.v_type, place_));
     const BlockJob job = {.k = at(cache.k, cache.k_type, place_),
                           .v = at(cache.v, cache.v_type, place_),
                           .head_dim = cache.head_dim,
@@ -140,7 +143,8 @@ class BlockPass {
                           .rows = rows_.data(),
                           .n_rows = n_rows_,
                           .scores = scores_.values.data(),
-                          .while_scoring = ahead(cache.v, cache.v_type, place_),
+                          .while_scoring = values.first,
+                          .while_normalizing = values.second,
                           .while_accumulating = ahead(cache.k, cache.k_type, next_)};
     const AttentionKernels& k = kernels(isa_);
     k.score[static_cast<size_t>(kv_element(cache.k_type))](job);
@@ -153,6 +157,13 @@ class BlockPass {
   [[nodiscard]] const std::byte* at(const std::byte* data, TensorType type, BlockPlace p) const {
     const size_t first = p.kv_head * args_.cache.capacity + p.block * block_;
     return data + first * row_bytes(type, args_.cache.head_dim);
+  }
+  // In proportion to what scoring and normalizing take.
+  [[nodiscard]] std::pair<Ahead, Ahead> divided(const Ahead& all) const {
+    const size_t first = all.n_lines - all.n_lines / (1 + args_.cache.head_dim / 32);
+    return {{.bytes = all.bytes, .n_lines = first},
+            {.bytes = static_cast<const std::byte*>(all.bytes) + 64 * first,
+             .n_lines = all.n_lines - first}};
   }
   // What of a block lies before the end of what the last token sees.
   [[nodiscard]] Ahead ahead(const std::byte* data, TensorType type, BlockPlace p) const {
@@ -330,21 +341,45 @@ void run_tiles(const AttentionArgs& args, size_t thread, size_t n_threads, Isa i
   }
 }
 
-void merge_part(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
+// Heads that are merged side by side: each goes from block to block in order and waits for exp.
+constexpr size_t kMergedHeads = 8;
+
+struct alignas(64) MergeArea {
+  std::array<float, kMergedHeads * partial_floats(kMaxHeadDim)> states;
+};
+
+// Heads [begin, end) of one token, at most kMergedHeads.
+void merge_heads(const AttentionArgs& args, size_t token, Span heads, Isa isa) {
   const AttentionKernels& k = kernels(isa);
   const size_t head_dim = args.cache.head_dim;
   const size_t first_block = visible_blocks(args, 0, args.n_tokens - 1).begin;
+  const Span blocks = visible_blocks(args, token, token);
+  MergeArea area;
+  const auto state = [&](size_t head) {
+    return area.states.data() + (head - heads.begin) * partial_floats(head_dim);
+  };
+  for (size_t head = heads.begin; head < heads.end; ++head) {
+    start_state(args, head, isa, state(head));
+  }
+  for (size_t block = blocks.begin; block < blocks.end; ++block) {
+    for (size_t head = heads.begin; head < heads.end; ++head) {
+      k.merge(state(head), split_partial(args, block - first_block, token, head), head_dim);
+    }
+  }
+  for (size_t head = heads.begin; head < heads.end; ++head) {
+    k.finish(state(head), args.out + token * args.out_stride + head * head_dim, head_dim);
+  }
+}
+
+void merge_part(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {
   const size_t n = args.n_tokens * args.n_heads;
-  alignas(64) std::array<float, partial_floats(kMaxHeadDim)> state;
-  for (size_t i = n * thread / n_threads; i < n * (thread + 1) / n_threads; ++i) {
+  const size_t end = n * (thread + 1) / n_threads;
+  for (size_t i = n * thread / n_threads; i < end;) {
     const size_t token = i / args.n_heads;
     const size_t head = i % args.n_heads;
-    const Span blocks = visible_blocks(args, token, token);
-    start_state(args, head, isa, state.data());
-    for (size_t block = blocks.begin; block < blocks.end; ++block) {
-      k.merge(state.data(), split_partial(args, block - first_block, token, head), head_dim);
-    }
-    k.finish(state.data(), args.out + token * args.out_stride + head * head_dim, head_dim);
+    const size_t n_heads = std::min({kMergedHeads, args.n_heads - head, end - i});
+    merge_heads(args, token, {.begin = head, .end = head + n_heads}, isa);
+    i += n_heads;
   }
 }
 

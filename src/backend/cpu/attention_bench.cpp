@@ -1,16 +1,18 @@
 // godwit_attention_bench [words...]: attention over KV caches, decode in GB/s of keys and values
 // and in percent of the read bandwidth measured in the same rounds, prefill of 512 tokens in G
 // multiply-adds/s. Words narrow it down: an instruction set (avx2), a pair of types (q8_0/q4_0), a
-// head width (128), a length (16K), decode or prefill; several of a kind add up.
+// head width (128), a length (16K), a length of blocks (b256; without one as the engine has it), a
+// number of threads (1T; without one all processors), decode or prefill; several of a kind add up.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "backend/cpu/attention.h"
+#include "backend/cpu/attention_block.h"
 #include "backend/cpu/attention_measure.h"
 #include "backend/kv_rounding.h"
 #include "base/bits.h"
@@ -74,6 +76,23 @@ Axis<Types> pairs() {
   return axis;
 }
 
+Axis<size_t> blocks() {
+  Axis<size_t> axis;
+  for (const size_t length : kAttentionBlocks) {
+    axis.all.emplace_back(fmt::format("b{}", length), length);
+  }
+  axis.unasked = {{"", 0}};
+  return axis;
+}
+
+Axis<size_t> thread_counts() {
+  Axis<size_t> axis;
+  const size_t most = std::max(1u, std::thread::hardware_concurrency());
+  for (size_t n = 1; n <= most; ++n) axis.all.emplace_back(fmt::format("{}T", n), n);
+  axis.unasked = {axis.all.back()};
+  return axis;
+}
+
 struct Table {
   Axis<Isa> isa = isas();
   Axis<Types> types = pairs();
@@ -84,11 +103,13 @@ struct Table {
                                  {"16K", 16384},
                                  {"64K", 65536},
                                  {"256K", 262144}}};
+  Axis<size_t> block = blocks();
+  Axis<size_t> threads = thread_counts();
   Axis<size_t> kind = {.all = {{"decode", 1}, {"prefill", 512}}};
 
   bool take(std::string_view word) {
     return isa.take(word) || types.take(word) || shape.take(word) || length.take(word) ||
-           kind.take(word);
+           block.take(word) || threads.take(word) || kind.take(word);
   }
 };
 
@@ -99,38 +120,43 @@ bool report(const AttentionCase& c) {
     fmt::print(stderr, "{}\n", speed.error().message);
     return false;
   }
-  fmt::print("{:>2}/{:<2} x {:<4} {:>7} + {:<4} {:>5}/{:<5} {:<11} {:>10.1f} us  {}\n", c.n_heads,
-             c.n_kv_heads, c.head_dim, c.n_positions - c.n_tokens, c.n_tokens,
+  const size_t block = attention_block(c.n_positions - 1, c.block);
+  fmt::print("{:>2}/{:<2} x {:<4} {:>7} + {:<4} {:>5}/{:<5} {:<11} {}T b{:<4} {:>10.1f} us  {}\n",
+             c.n_heads, c.n_kv_heads, c.head_dim, c.n_positions - c.n_tokens, c.n_tokens,
              lower(tensor_type_name(c.k_type)), lower(tensor_type_name(c.v_type)), isa_name(c.isa),
-             speed->us,
+             c.n_threads, block, speed->us,
              c.n_tokens == 1 ? fmt::format("{:6.1f} GB/s of {:6.1f}: {:3.0f} %", speed->gbps,
                                            speed->read_gbps, speed->share * 100)
                              : fmt::format("{:6.0f} GMAC/s", speed->gmacs));
   return true;
 }
 
-bool report_all(const Table& table, size_t n_threads) {
-  bool good = true;
-  for (const auto& kind : table.kind.wanted()) {
-    for (const auto& isa : table.isa.wanted()) {
-      for (const auto& shape : table.shape.wanted()) {
-        for (const auto& types : table.types.wanted()) {
-          for (const auto& length : table.length.wanted()) {
-            good = report({.n_heads = shape.second.n_heads,
-                           .n_kv_heads = shape.second.n_kv_heads,
-                           .head_dim = shape.second.head_dim,
-                           .n_positions = length.second,
-                           .n_tokens = kind.second,
-                           .k_type = types.second.k,
-                           .v_type = types.second.v,
-                           .isa = isa.second,
-                           .n_threads = n_threads}) &&
-                   good;
-          }
-        }
-      }
+// Every combination of what is wanted, the last axis fastest.
+bool report_all(const Table& table) {
+  std::vector<AttentionCase> cases = {{}};
+  const auto vary = [&](const auto& axis, auto set) {
+    std::vector<AttentionCase> varied;
+    for (const AttentionCase& c : cases) {
+      for (const auto& [name, value] : axis.wanted()) set(varied.emplace_back(c), value);
     }
-  }
+    cases = std::move(varied);
+  };
+  vary(table.kind, [](AttentionCase& c, size_t n) { c.n_tokens = n; });
+  vary(table.isa, [](AttentionCase& c, Isa isa) { c.isa = isa; });
+  vary(table.threads, [](AttentionCase& c, size_t n) { c.n_threads = n; });
+  vary(table.shape, [](AttentionCase& c, const Shape& shape) {
+    c.n_heads = shape.n_heads;
+    c.n_kv_heads = shape.n_kv_heads;
+    c.head_dim = shape.head_dim;
+  });
+  vary(table.types, [](AttentionCase& c, const Types& types) {
+    c.k_type = types.k;
+    c.v_type = types.v;
+  });
+  vary(table.length, [](AttentionCase& c, size_t n) { c.n_positions = n; });
+  vary(table.block, [](AttentionCase& c, size_t n) { c.block = n; });
+  bool good = true;
+  for (const AttentionCase& c : cases) good = report(c) && good;
   return good;
 }
 
@@ -141,12 +167,10 @@ int main(int argc, char** argv) {
   godwit::cpu::Table table;
   for (int i = 1; i < argc; ++i) {
     if (!table.take(argv[i])) {
-      fmt::print(stderr, "'{}' is no instruction set, pair of types, head width, length or kind\n",
-                 argv[i]);
+      fmt::print(stderr, "'{}' chooses nothing; see the head of attention_bench.cpp\n", argv[i]);
       return 2;
     }
   }
-  const size_t n_threads = std::max(1u, std::thread::hardware_concurrency());
-  fmt::print("{}, {} threads\n", godwit::processor_name(), n_threads);
-  return godwit::cpu::report_all(table, n_threads) ? 0 : 1;
+  fmt::print("{}\n", godwit::processor_name());
+  return godwit::cpu::report_all(table) ? 0 : 1;
 }

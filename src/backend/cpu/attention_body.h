@@ -240,26 +240,36 @@ struct Accumulation {
 
 template <class L>
 struct Softmax {
-  static void run_row(const BlockJob& job, const BlockRow& row, float* scores) {
+  static constexpr float kNever = -__builtin_inff();
+
+  // Scores of a tile that its row does not see as a whole.
+  static void hide(const BlockRow& row, size_t tile, float* scores) {
+    for (size_t j = tile; j < tile + kKvTile; ++j) {
+      if (j < row.begin || j >= row.end) scores[j] = kNever;
+    }
+  }
+
+  static void run_row(const BlockJob& job, const BlockRow& row, float* scores, Fetcher& fetcher) {
     const size_t begin = row.begin / kKvTile * kKvTile;
     const size_t end = (row.end + kKvTile - 1) / kKvTile * kKvTile;
     const L scale = L::splat(job.scale);
-    for (size_t j = begin; j < end; j += 16) {
+    L most = L::splat(kNever);
+    for (size_t j = begin; j < end; j += kKvTile) {
       L s = L::mul(L::load(scores + j, 16), scale);
       if (job.softcap != 0.0f) s = softcap_lanes(s, L::splat(job.softcap));
       L::store(s, scores + j, 16);
+      if (j < row.begin || j + kKvTile > row.end) {
+        hide(row, j, scores);
+        s = L::load(scores + j, 16);
+      }
+      most = L::max(most, s);
     }
-    constexpr float kNever = -__builtin_inff();
-    for (size_t j = begin; j < row.begin; ++j) scores[j] = kNever;
-    for (size_t j = row.end; j < end; ++j) scores[j] = kNever;
-
-    L most = L::splat(kNever);
-    for (size_t j = begin; j < end; j += 16) most = L::max(most, L::load(scores + j, 16));
     const float max = L::largest(most);
     // With every score minus infinity there is no mass: exp(-inf - 0) = 0 throughout.
     const L base = L::splat(max == kNever ? 0.0f : max);
     L sum = L::zero();
-    for (size_t j = begin; j < end; j += 16) {
+    for (size_t j = begin; j < end; j += kKvTile) {
+      fetcher.fetch();
       const L p = exp_lanes(L::sub(L::load(scores + j, 16), base));
       sum = L::add(sum, p);
       L::store(p, scores + j, 16);
@@ -269,8 +279,10 @@ struct Softmax {
   }
 
   static void run(const BlockJob& job) {
+    const Span seen = seen_by_rows(job);
+    Fetcher fetcher(job.while_normalizing, (seen.end - seen.begin) / kKvTile * job.n_rows);
     for (size_t r = 0; r < job.n_rows; ++r) {
-      run_row(job, job.rows[r], job.scores + r * job.block);
+      run_row(job, job.rows[r], job.scores + r * job.block, fetcher);
     }
   }
 };

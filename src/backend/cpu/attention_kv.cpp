@@ -1,6 +1,7 @@
 // The KV cache's layout: how one position of one head gets in and out.
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "backend/cpu/attention.h"
 #include "backend/cpu/vector_ops.h"
@@ -37,71 +38,59 @@ void get_key_words(const std::byte* tile, size_t n, size_t slot, std::byte* row)
   }
 }
 
-void put(const BlockQ8_0& block, size_t slot, KeyTileQ8& tile) {
-  for (size_t d = 0; d < kBlock; ++d) tile.q[d / 2][slot][d % 2] = block.qs[d];
-  tile.d[slot] = block.d;
-}
-void get(const KeyTileQ8& tile, size_t slot, BlockQ8_0& block) {
-  for (size_t d = 0; d < kBlock; ++d) block.qs[d] = tile.q[d / 2][slot][d % 2];
-  block.d = tile.d[slot];
-}
+uint8_t raised(int8_t code) { return static_cast<uint8_t>(code ^ -128); }
+int8_t lowered(uint8_t code) { return static_cast<int8_t>(code ^ 0x80); }
 
-void put(const BlockQ8_0& block, size_t slot, ValueTileQ8& tile) {
-  for (size_t d = 0; d < kBlock; ++d) tile.q[slot / 2][d / 16][d % 16][slot % 2] = block.qs[d];
-  tile.d[slot] = block.d;
-}
-void get(const ValueTileQ8& tile, size_t slot, BlockQ8_0& block) {
-  for (size_t d = 0; d < kBlock; ++d) block.qs[d] = tile.q[slot / 2][d / 16][d % 16][slot % 2];
-  block.d = tile.d[slot];
-}
-
-using Codes = std::array<uint8_t, kBlock>;
-
-Codes codes_of(const BlockQ4_0& block) {
-  Codes codes;
-  for (size_t i = 0; i < 16; ++i) {
-    codes[i] = block.qs[i] & 0x0f;
-    codes[i + 16] = block.qs[i] >> 4;
-  }
-  return codes;
-}
-void set_codes(const Codes& codes, BlockQ4_0& block) {
-  for (size_t i = 0; i < 16; ++i) {
-    block.qs[i] = static_cast<uint8_t>(codes[i] | codes[i + 16] << 4);
+// Where the codes of dimension d and position `slot` lie.
+template <class Tile>
+auto& code_of(Tile& tile, size_t d, size_t slot) {
+  using Plain = std::remove_const_t<Tile>;
+  if constexpr (std::is_same_v<Plain, KeyTileQ8>) {
+    return tile.q[d / 4][slot][d % 4];
+  } else if constexpr (std::is_same_v<Plain, ValueTileQ8>) {
+    return tile.q[slot / 4][d / 16][d % 16][slot % 4];
+  } else {
+    return tile.q[slot / 4][d][slot % 4];  // ValueTileQ4: also of dimension d + 16
   }
 }
 
-// Which dimension of eight lies in nibble n of a dword of KeyTileQ4.
-constexpr size_t key_nibble(size_t n) { return n < 4 ? 2 * n : 2 * (n - 4) + 1; }
+template <class Tile>
+void put(const BlockQ8_0& block, size_t slot, Tile& tile) {
+  for (size_t d = 0; d < kBlock; ++d) code_of(tile, d, slot) = raised(block.qs[d]);
+  tile.d[slot] = block.d;
+}
+template <class Tile>
+void get(const Tile& tile, size_t slot, BlockQ8_0& block) {
+  for (size_t d = 0; d < kBlock; ++d) block.qs[d] = lowered(code_of(tile, d, slot));
+  block.d = tile.d[slot];
+}
 
+// The file has dimensions i and i + 16 in one byte, a tile of keys d and d + 4.
 void put(const BlockQ4_0& block, size_t slot, KeyTileQ4& tile) {
-  const Codes codes = codes_of(block);
-  for (size_t v = 0; v < 4; ++v) {
-    for (size_t n = 0; n < 8; n += 2) {
-      tile.q[v][slot][n / 2] = static_cast<uint8_t>(codes[8 * v + key_nibble(n)] |
-                                                    codes[8 * v + key_nibble(n + 1)] << 4);
+  const auto code = [&](size_t d) { return block.qs[d % 16] >> (d < 16 ? 0 : 4) & 0x0f; };
+  for (size_t d = 0; d < kBlock; d += 8) {
+    for (size_t i = 0; i < 4; ++i) {
+      tile.q[d / 8][slot][i] = static_cast<uint8_t>(code(d + i) | code(d + 4 + i) << 4);
     }
   }
   tile.d[slot] = block.d;
 }
 void get(const KeyTileQ4& tile, size_t slot, BlockQ4_0& block) {
-  Codes codes;
-  for (size_t v = 0; v < 4; ++v) {
-    for (size_t n = 0; n < 8; n += 2) {
-      codes[8 * v + key_nibble(n)] = tile.q[v][slot][n / 2] & 0x0f;
-      codes[8 * v + key_nibble(n + 1)] = tile.q[v][slot][n / 2] >> 4;
-    }
+  const auto code = [&](size_t d) {
+    return tile.q[d / 8][slot][d % 4] >> (d % 8 < 4 ? 0 : 4) & 0x0f;
+  };
+  for (size_t i = 0; i < 16; ++i) {
+    block.qs[i] = static_cast<uint8_t>(code(i) | code(i + 16) << 4);
   }
-  set_codes(codes, block);
   block.d = tile.d[slot];
 }
 
 void put(const BlockQ4_0& block, size_t slot, ValueTileQ4& tile) {
-  for (size_t l = 0; l < 16; ++l) tile.q[slot / 4][l][kByteOfFour[slot % 4]] = block.qs[l];
+  for (size_t l = 0; l < 16; ++l) code_of(tile, l, slot) = block.qs[l];
   tile.d[slot] = block.d;
 }
 void get(const ValueTileQ4& tile, size_t slot, BlockQ4_0& block) {
-  for (size_t l = 0; l < 16; ++l) block.qs[l] = tile.q[slot / 4][l][kByteOfFour[slot % 4]];
+  for (size_t l = 0; l < 16; ++l) block.qs[l] = code_of(tile, l, slot);
   block.d = tile.d[slot];
 }
 

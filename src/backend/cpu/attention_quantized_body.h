@@ -1,16 +1,17 @@
 // Scores and accumulation of attention_body.h over keys and values kept as Q8_0 or Q4_0, in
 // integers. Unnamed namespace as in isa_rows.h.
 //
-// Computes: as attention_body.h says, with the query rounded to 16 bits at scale max|q| / 32767 of
-//   its head, and exp(s_j - m) d_jb rounded to 16 bits at scale max_j d_jb / 32767, for every block
+// Computes: as attention_body.h says, with the query rounded to whole numbers at scale max|q| /
+// 32639 of
+//   its head, and exp(s_j - m) d_jb rounded likewise at scale max_j |d_jb| / 32639, for every block
 //   b of 32 dimensions and every chunk of kChunk positions at absolute multiples of it.
 // Shapes and types: tiles of attention_table.h; queries and scores f32.
 // Preconditions: as attention_body.h; what tiles hold outside [begin, end) has no influence.
 // Bytes moved: as attention_body.h; 34 or 18 bytes for 32 numbers.
-// Work split: rows in register tiles of up to 4, against 1 to 4 tiles of 16 positions (scores) or
+// Work split: rows in register tiles of up to 4, against 1 or 2 tiles of 16 positions (scores) or
 //   16 or 32 dimensions (accumulation).
 // Arithmetic: exact. Dots of a block (32 dimensions, or a chunk of positions) are whole numbers
-//   below 2^30, so any order gives them; each enters its f32 sum by one fma, in order of blocks or
+//   below 2^31, so any order gives them; each enters its f32 sum by one fma, in order of blocks or
 //   of chunks. None of it depends on which rows are computed together.
 // Synchronisation: none.
 // Reference: GenericLanes; the error against double precision is bounded in attention_test.cpp.
@@ -29,55 +30,40 @@ namespace {
 
 constexpr size_t kQuantBlock = 32;
 constexpr size_t kMostBlocks = kMaxHeadDim / kQuantBlock;
-constexpr float kMostWhole = 32767.0f;
-// Positions that share the scale of their weights: 512 of the largest products still fit 32 bits.
+// The largest that two bytes with sign hold as 256 high + low.
+constexpr float kMostWhole = 32639.0f;
+// Positions that share the scale of their weights; twice as many products would still fit 32 bits.
 constexpr size_t kChunk = 128;
 
-// x scaled and cut to what 16 bits hold; a NaN becomes the largest.
-template <class L>
-[[gnu::always_inline]] inline L scaled_whole(L x, L inverse) {
-  return L::max(L::min(L::mul(x, inverse), L::splat(kMostWhole)), L::splat(-kMostWhole));
-}
 template <class L>
 [[gnu::always_inline]] inline L magnitude(L x) {
   return L::max(x, L::sub(L::zero(), x));
 }
-// 32767 / largest where that is a number.
+// 32639 / largest where that is a number. What is multiplied with it exceeds 32639 by roundings at
+// most, or is no number; then so is the scale that the whole number gets.
 [[gnu::always_inline]] inline float inverse_of(float largest) {
   constexpr float kSmallest = 0x1p-100f;
   return largest < kSmallest ? 0.0f : kMostWhole / largest;
 }
 
-// How keys and values of a format become pairs of words, and what stands for zero in them.
+// How keys and values of a format become codes of fours, and what stands for zero in them.
 template <class L>
 struct Q8Codes {
   using KeyTile = KeyTileQ8;
   using ValueTile = ValueTileQ8;
-  using Pairs = typename L::Pairs;
-  static constexpr int32_t kZero = 0;
-  static constexpr size_t kKeyPairs = 4;  // of dimensions that a Keys holds
+  using Codes = typename L::Codes;
+  static constexpr int32_t kZero = 128;
 
-  // Dimensions 8v to 8v + 7 of 16 positions, pair by pair.
+  // Dimensions 8v to 8v + 7 of 16 positions.
   struct Keys {
-    const int8_t* p;
-    template <size_t kPair>
-    [[gnu::always_inline]] Pairs pair() const {
-      return Pairs::load_bytes(p + kPair * 2 * kKvTile);
-    }
+    Codes fours[2];
   };
   [[gnu::always_inline]] static Keys keys(const KeyTile& tile, size_t v) {
-    return {&tile.q[4 * v][0][0]};
+    return {{L::load_codes(&tile.q[2 * v][0][0]), L::load_codes(&tile.q[2 * v + 1][0][0])}};
   }
-  // Positions 4v to 4v + 3 of 32 dimensions.
-  struct Values {
-    const int8_t* p;
-    template <size_t kPair, size_t kHalf>
-    [[gnu::always_inline]] Pairs pair() const {
-      return Pairs::load_bytes(p + (2 * kPair + kHalf) * 32);
-    }
-  };
-  [[gnu::always_inline]] static Values values(const ValueTile& tile, size_t v) {
-    return {&tile.q[2 * v][0][0][0]};
+  // Positions 4v to 4v + 3 of dimensions 16 * half on.
+  [[gnu::always_inline]] static Codes values(const ValueTile& tile, size_t v, size_t half) {
+    return L::load_codes(&tile.q[v][half][0][0]);
   }
 };
 
@@ -85,41 +71,29 @@ template <class L>
 struct Q4Codes {
   using KeyTile = KeyTileQ4;
   using ValueTile = ValueTileQ4;
-  using Pairs = typename L::Pairs;
+  using Codes = typename L::Codes;
   static constexpr int32_t kZero = 8;
 
   struct Keys {
-    Pairs nibbles;
-    template <size_t kPair>
-    [[gnu::always_inline]] Pairs pair() const {
-      return Pairs::template nibbles<4 * kPair>(nibbles);
-    }
+    Codes fours[2];
   };
   [[gnu::always_inline]] static Keys keys(const KeyTile& tile, size_t v) {
-    return {Pairs::load(&tile.q[v][0][0])};
+    const Codes both = L::load_codes(&tile.q[v][0][0]);
+    return {{L::low_nibbles(both), L::high_nibbles(both)}};
   }
-  struct Values {
-    Pairs nibbles;
-    template <size_t kPair, size_t kHalf>
-    [[gnu::always_inline]] Pairs pair() const {
-      return Pairs::template nibbles<8 * kPair + 4 * kHalf>(nibbles);
-    }
-  };
-  [[gnu::always_inline]] static Values values(const ValueTile& tile, size_t v) {
-    return {Pairs::load(&tile.q[v][0][0])};
+  [[gnu::always_inline]] static Codes values(const ValueTile& tile, size_t v, size_t half) {
+    const Codes both = L::load_codes(&tile.q[v][0][0]);
+    return half == 0 ? L::low_nibbles(both) : L::high_nibbles(both);
   }
 };
 
-[[gnu::always_inline]] inline int32_t sum_of(const int16_t* x, size_t n) {
-  int32_t sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += x[i];
-  return sum;
-}
+// Bytes of n factors.
+constexpr size_t factor_bytes(size_t n) { return 2 * n; }
 
 // The queries of all rows of a job, rounded.
 template <class L, class F>
 struct RoundedQueries {
-  alignas(64) int16_t q[kMaxRows][kMaxHeadDim];
+  alignas(64) uint8_t q[kMaxRows][factor_bytes(kMaxHeadDim)];
   int32_t start[kMaxRows][kMostBlocks];  // of a block's dot: what its codes' zero makes good
   float scale[kMaxRows];                 // NaN where the query holds a NaN or an infinity
 
@@ -138,35 +112,21 @@ struct RoundedQueries {
     const float largest = L::largest(most);
     const L inverse = L::splat(inverse_of(largest));
     scale[r] = largest / kMostWhole + L::sum(spoilt);
-    for (size_t d = 0; d < head_dim; d += 16) {
-      L::store_whole(scaled_whole(L::load(from + d, 16), inverse), q[r] + d);
-    }
     for (size_t b = 0; b < head_dim / kQuantBlock; ++b) {
-      start[r][b] = F::kZero == 0 ? 0 : -F::kZero * sum_of(q[r] + b * kQuantBlock, kQuantBlock);
+      typename L::Sums sums = L::no_sums();
+      for (size_t d = b * kQuantBlock; d < (b + 1) * kQuantBlock; d += 16) {
+        L::store_factors(L::mul(L::load(from + d, 16), inverse), q[r] + factor_bytes(d), sums);
+      }
+      start[r][b] = -F::kZero * L::all(sums);
     }
   }
 };
 
 template <class L, class F>
 struct QuantizedScores {
-  using Pairs = typename L::Pairs;
   using Tile = typename F::KeyTile;
   using Queries = RoundedQueries<L, F>;
-
-  template <size_t kPair, size_t kRows, size_t kTiles>
-  [[gnu::always_inline]] static void multiply_pair(const typename F::Keys (&keys)[kTiles],
-                                                   const int16_t* const (&q)[kRows],
-                                                   Pairs (&sum)[kRows][kTiles]) {
-    Pairs key[kTiles];
-#pragma GCC unroll 4
-    for (size_t c = 0; c < kTiles; ++c) key[c] = keys[c].template pair<kPair>();
-#pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) {
-      const Pairs query = Pairs::splat_pair(q[r] + 2 * kPair);
-#pragma GCC unroll 4
-      for (size_t c = 0; c < kTiles; ++c) sum[r][c] = Pairs::dot(sum[r][c], key[c], query);
-    }
-  }
+  using Products = typename L::Products;
 
   // kRows x kTiles x 16 scores, from K tile `tile` on.
   template <size_t kRows, size_t kTiles>
@@ -176,36 +136,39 @@ struct QuantizedScores {
     const Tile* const tiles = static_cast<const Tile*>(job.k) + tile * n_blocks;
     float* const out = job.scores + first_row * job.block + tile * kKvTile;
     for (size_t b = 0; b < n_blocks; ++b) {
-      Pairs sum[kRows][kTiles];
+      Products sums[kRows][kTiles];
 #pragma GCC unroll 4
       for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
+#pragma GCC unroll 2
         for (size_t c = 0; c < kTiles; ++c)
-          sum[r][c] = Pairs::splat(queries.start[first_row + r][b]);
+          sums[r][c] = L::products_from(queries.start[first_row + r][b]);
       }
-#pragma GCC unroll 1
+#pragma GCC unroll 4
       for (size_t v = 0; v < 4; ++v) {
         fetcher.fetch();
         typename F::Keys keys[kTiles];
-        const int16_t* q[kRows];
-#pragma GCC unroll 4
+#pragma GCC unroll 2
         for (size_t c = 0; c < kTiles; ++c) keys[c] = F::keys(tiles[c * n_blocks + b], v);
+        const size_t sixteen = factor_bytes(b * kQuantBlock + v / 2 * 16);
+#pragma GCC unroll 2
+        for (size_t i = 0; i < 2; ++i) {
 #pragma GCC unroll 4
-        for (size_t r = 0; r < kRows; ++r)
-          q[r] = queries.q[first_row + r] + b * kQuantBlock + 8 * v;
-        multiply_pair<0>(keys, q, sum);
-        multiply_pair<1>(keys, q, sum);
-        multiply_pair<2>(keys, q, sum);
-        multiply_pair<3>(keys, q, sum);
+          for (size_t r = 0; r < kRows; ++r) {
+            const auto query = L::factors(queries.q[first_row + r] + sixteen, v % 2 * 2 + i);
+#pragma GCC unroll 2
+            for (size_t c = 0; c < kTiles; ++c)
+              L::add_products(keys[c].fours[i], query, sums[r][c]);
+          }
+        }
       }
-#pragma GCC unroll 4
+#pragma GCC unroll 2
       for (size_t c = 0; c < kTiles; ++c) {
         const L d = L::load_f16(tiles[c * n_blocks + b].d, 16);
 #pragma GCC unroll 4
         for (size_t r = 0; r < kRows; ++r) {
           float* const score = out + r * job.block + c * kKvTile;
           const L before = b == 0 ? L::zero() : L::load(score, 16);
-          L::store(L::fma(L::from_sums(sum[r][c]), d, before), score, 16);
+          L::store(L::fma(L::total(sums[r][c]), d, before), score, 16);
         }
       }
     }
@@ -246,7 +209,7 @@ struct QuantizedScores {
     const Queries queries(job);
     const Span seen = seen_by_rows(job);
     Span tiles = {seen.begin / kKvTile, (seen.end + kKvTile - 1) / kKvTile};
-    constexpr size_t kAtOnce = L::kSumTiles;
+    constexpr size_t kAtOnce = L::kSumColumns;
     const size_t n_steps =
         (tiles.end - tiles.begin + kAtOnce - 1) / kAtOnce * 4 * (job.head_dim / kQuantBlock);
     Fetcher fetcher(job.while_scoring, n_steps);
@@ -257,15 +220,15 @@ struct QuantizedScores {
 
 // What a row of a chunk is multiplied by.
 struct ChunkRow {
-  alignas(64) int16_t weights[kChunk];
+  alignas(64) uint8_t weights[factor_bytes(kChunk)];
   int32_t start;  // of a dot: what the codes' zero makes good
   float scale;
 };
 
 template <class L, class F>
 struct QuantizedAccumulation {
-  using Pairs = typename L::Pairs;
   using Tile = typename F::ValueTile;
+  using Products = typename L::Products;
 
   // A chunk of positions and a block of 32 dimensions, all rows.
   struct Part {
@@ -292,64 +255,50 @@ struct QuantizedAccumulation {
     }
   };
 
-  // The scales of the block at the positions of one range, 0 where it ends.
+  // What weighs exp(s_j - m) at the positions of one range: d_j * 32639 / max |d|, and 0 where the
+  // range ends.
   struct Scales {
-    alignas(64) float d[kChunk];
+    alignas(64) float by[kChunk];
     Span seen;
-    float largest = 0;
-    float spoilt = 0;  // NaN where one of them is no number
+    float step = 0;  // of the weights; NaN where one of the scales is no number
 
     Scales(const Part& part, Span range) : seen(range) {
       const size_t n_blocks = part.job.head_dim / kQuantBlock;
-      const size_t begin = range.begin / kKvTile;
-      const size_t end = (range.end + kKvTile - 1) / kKvTile;
-      for (size_t t = begin; t < end; ++t) {
-        L::store(L::load_f16(part.tiles()[t * n_blocks].d, 16), d + t * kKvTile, 16);
+      const size_t begin = range.begin / kKvTile * kKvTile;
+      const size_t end = (range.end + kKvTile - 1) / kKvTile * kKvTile;
+      for (size_t j = begin; j < end; j += kKvTile) {
+        L::store(L::load_f16(part.tiles()[j / kKvTile * n_blocks].d, 16), by + j, 16);
       }
-      for (size_t j = begin * kKvTile; j < range.begin; ++j) d[j] = 0.0f;
-      for (size_t j = range.end; j < end * kKvTile; ++j) d[j] = 0.0f;
+      for (size_t j = begin; j < range.begin; ++j) by[j] = 0.0f;
+      for (size_t j = range.end; j < end; ++j) by[j] = 0.0f;
       L most = L::zero();
-      L spoils = L::zero();
-      for (size_t t = begin; t < end; ++t) {
-        const L x = L::load(d + t * kKvTile, 16);
-        most = L::max(magnitude(x), most);
-        spoils = L::fma(x, L::zero(), spoils);
+      L spoilt = L::zero();
+      for (size_t j = begin; j < end; j += kKvTile) {
+        const L d = L::load(by + j, 16);
+        most = L::max(magnitude(d), most);
+        spoilt = L::fma(d, L::zero(), spoilt);
       }
-      largest = L::largest(most);
-      spoilt = L::sum(spoils);
+      const float largest = L::largest(most);
+      const L inverse = L::splat(inverse_of(largest));
+      for (size_t j = begin; j < end; j += kKvTile) {
+        L::store(L::mul(L::load(by + j, 16), inverse), by + j, 16);
+      }
+      step = largest / kMostWhole + L::sum(spoilt);
     }
   };
 
   static void weigh(const Part& part, const Scales& scales, size_t row, ChunkRow& out) {
     const float* const p = part.job.scores + row * part.job.block + part.first;
-    const size_t begin = scales.seen.begin / kKvTile;
-    const size_t end = (scales.seen.end + kKvTile - 1) / kKvTile;
-    const L inverse = L::splat(inverse_of(scales.largest));
-    for (size_t t = 0; t < part.n / kKvTile; ++t) {
-      L weight = L::zero();
-      if (t >= begin && t < end) {
-        const L share = L::mul(L::load(p + t * kKvTile, 16), L::load(scales.d + t * kKvTile, 16));
-        weight = scaled_whole(share, inverse);
-      }
-      L::store_whole(weight, out.weights + t * kKvTile);
+    const size_t begin = scales.seen.begin / kKvTile * kKvTile;
+    const size_t end = (scales.seen.end + kKvTile - 1) / kKvTile * kKvTile;
+    typename L::Sums sums = L::no_sums();
+    for (size_t j = 0; j < part.n; j += kKvTile) {
+      const bool seen = j >= begin && j < end;
+      const L weight = seen ? L::mul(L::load(p + j, 16), L::load(scales.by + j, 16)) : L::zero();
+      L::store_factors(weight, out.weights + factor_bytes(j), sums);
     }
-    out.start = F::kZero == 0 ? 0 : -F::kZero * sum_of(out.weights, part.n);
-    out.scale = scales.largest / kMostWhole + scales.spoilt;
-  }
-
-  template <size_t kPair, size_t kHalf, size_t kRows, size_t kHalves>
-  [[gnu::always_inline]] static void multiply_pair(const typename F::Values& values,
-                                                   const int16_t* const (&weights)[kRows],
-                                                   Pairs (&sum)[kRows][kHalves]) {
-    Pairs value[kHalves];
-    value[0] = values.template pair<kPair, kHalf>();
-    if constexpr (kHalves == 2) value[1] = values.template pair<kPair, 1>();
-#pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) {
-      const Pairs weight = Pairs::splat_pair(weights[r] + 2 * kPair);
-#pragma GCC unroll 2
-      for (size_t h = 0; h < kHalves; ++h) sum[r][h] = Pairs::dot(sum[r][h], value[h], weight);
-    }
+    out.start = -F::kZero * L::all(sums);
+    out.scale = scales.step;
   }
 
   // Dimensions 16 * kHalf on, kHalves times 16 of them.
@@ -358,23 +307,26 @@ struct QuantizedAccumulation {
                        size_t first_row, Fetcher& fetcher) {
     const size_t n_blocks = part.job.head_dim / kQuantBlock;
     const Tile* const all = part.tiles();
-    Pairs sum[kRows][kHalves];
+    Products sums[kRows][kHalves];
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-      for (size_t h = 0; h < kHalves; ++h) sum[r][h] = Pairs::splat(rows[r].start);
+      for (size_t h = 0; h < kHalves; ++h) sums[r][h] = L::products_from(rows[r].start);
     }
     for (size_t t = tiles.begin; t < tiles.end; ++t) {
       const Tile& tile = all[t * n_blocks];
       fetcher.fetch();
 #pragma GCC unroll 4
       for (size_t v = 0; v < 4; ++v) {
-        const typename F::Values values = F::values(tile, v);
-        const int16_t* weights[kRows];
+        typename L::Codes values[kHalves];
+#pragma GCC unroll 2
+        for (size_t h = 0; h < kHalves; ++h) values[h] = F::values(tile, v, kHalf + h);
 #pragma GCC unroll 4
-        for (size_t r = 0; r < kRows; ++r) weights[r] = rows[r].weights + t * kKvTile + 4 * v;
-        multiply_pair<0, kHalf>(values, weights, sum);
-        multiply_pair<1, kHalf>(values, weights, sum);
+        for (size_t r = 0; r < kRows; ++r) {
+          const auto weight = L::factors(rows[r].weights + factor_bytes(t * kKvTile), v);
+#pragma GCC unroll 2
+          for (size_t h = 0; h < kHalves; ++h) L::add_products(values[h], weight, sums[r][h]);
+        }
       }
     }
 #pragma GCC unroll 4
@@ -385,7 +337,7 @@ struct QuantizedAccumulation {
 #pragma GCC unroll 2
       for (size_t h = 0; h < kHalves; ++h) {
         const L before = L::load(acc + 16 * h, 16);
-        L::store(L::fma(L::from_sums(sum[r][h]), scale, before), acc + 16 * h, 16);
+        L::store(L::fma(L::total(sums[r][h]), scale, before), acc + 16 * h, 16);
       }
     }
   }
@@ -408,7 +360,7 @@ struct QuantizedAccumulation {
     }
     if (all.begin == all.end) return;
     const Span tiles = {all.begin / kKvTile, (all.end + kKvTile - 1) / kKvTile};
-    if constexpr (L::kSumTiles >= 2) {
+    if constexpr (L::kSumColumns >= 2) {
       multiply<0, 2>(part, tiles, rows, first_row, fetcher);
     } else {
       multiply<0, 1>(part, tiles, rows, first_row, fetcher);
@@ -423,7 +375,7 @@ struct QuantizedAccumulation {
     }
     const Span seen = seen_by_rows(job);
     const size_t n_blocks = job.head_dim / kQuantBlock;
-    const size_t halves = L::kSumTiles >= 2 ? 1 : 2;
+    const size_t halves = L::kSumColumns >= 2 ? 1 : 2;
     Fetcher fetcher(job.while_accumulating,
                     (seen.end - seen.begin + kKvTile - 1) / kKvTile * n_blocks * halves);
     const size_t n = job.block < kChunk ? job.block : kChunk;

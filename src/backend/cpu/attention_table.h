@@ -15,32 +15,28 @@ inline constexpr size_t kMaxRows = 32;
 inline constexpr size_t kKvTile = 16;
 
 // Q8_0 and Q4_0: sixteen positions of 32 dimensions, as many bytes as the blocks of the file. Codes
-// lie in pairs of what is multiplied and added: a dword lane is a position of K (pairs of
-// dimensions) or a dimension of V (pairs of positions).
+// lie in fours of what is multiplied and added: a dword lane is a position of K (four dimensions)
+// or a dimension of V (four positions). Codes of eight bits are stored plus 128.
 struct KeyTileQ8 {
-  int8_t q[16][kKvTile][2];  // dimensions 2i, 2i + 1
+  uint8_t q[8][kKvTile][4];  // dimensions 4i to 4i + 3
   uint16_t d[kKvTile];       // binary16
 };
 struct ValueTileQ8 {
-  int8_t q[8][2][16][2];  // positions 2i, 2i + 1 of dimensions 0 to 15, then 16 to 31
+  uint8_t q[4][2][16][4];  // positions 4i to 4i + 3 of dimensions 0 to 15, then 16 to 31
   uint16_t d[kKvTile];
 };
-// Nibble i of the dword of a lane, from the low end: dimensions 8v + 2i, and 8v + 2(i - 4) + 1 from
-// nibble 4 on, so that a shift by 4i leaves a pair at the bottom of both words.
 struct KeyTileQ4 {
-  uint8_t q[4][kKvTile][4];
+  uint8_t q[4][kKvTile]
+           [4];  // dimensions 8i to 8i + 3 in the low nibbles, the next four in the high
   uint16_t d[kKvTile];
 };
-// A byte is one position's, so that positions may be stored by different threads: dimension l in
-// its low nibble, l + 16 in the high one; bytes are positions 4v, 4v + 2, 4v + 1, 4v + 3.
+// A byte is one position's, so that positions may be stored by different threads.
 struct ValueTileQ4 {
-  uint8_t q[4][16][4];
+  uint8_t q[4][16][4];  // positions 4i to 4i + 3; dimension l in the low nibble, l + 16 in the high
   uint16_t d[kKvTile];
 };
 static_assert(sizeof(KeyTileQ8) == 544 && sizeof(ValueTileQ8) == 544);
 static_assert(sizeof(KeyTileQ4) == 288 && sizeof(ValueTileQ4) == 288);
-// Where the byte of position p of four lies in a dword of ValueTileQ4, and back.
-inline constexpr size_t kByteOfFour[4] = {0, 2, 1, 3};
 
 // A softmax not yet divided: [0] the maximum m of the scores, [1] the sum of exp(score - m), from
 // kPartialAcc on the sum of exp(score - m) V, [head_dim].
@@ -75,6 +71,7 @@ struct BlockJob {
   size_t n_rows = 0;               // at most kMaxRows
   float* scores = nullptr;         // work area, [n_rows][block]
   Ahead while_scoring;
+  Ahead while_normalizing;
   Ahead while_accumulating;
 };
 

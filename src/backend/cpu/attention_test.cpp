@@ -128,8 +128,8 @@ class Problem {
 
   // The same with how far each output may lie from it: 2e-6 for what is computed in f32, and eight
   // standard deviations of what rounding to 16 bits adds where keys or values are kept in blocks.
-  // A query is off by a uniform error at scale max|q| / 32767, which reaches the output through
-  // sum_j P_j (v_j - out) k_j; a weight by one at scale max|v| / 32767 of its own block of
+  // A query is off by a uniform error at scale max|q| / 32639, which reaches the output through
+  // sum_j P_j (v_j - out) k_j; a weight by one at scale max|v| / 32639 of its own block of
   // positions, so relative to exp(m_block - m) / l.
   struct Reference {
     std::vector<double> out;
@@ -148,10 +148,10 @@ class Problem {
       double* const out = found.out.data() + head * dim;
       double most_q = 0;
       for (size_t d = 0; d < dim; ++d) most_q = std::max(most_q, std::abs(double{q[d]}));
-      const double q_step = most_q / 32767 * static_cast<double>(scale());
+      const double q_step = most_q / 32639 * static_cast<double>(scale());
       for (size_t d = 0; d < dim; ++d) {
         double variance = 0;
-        if (v_rounds) variance += std::pow(mass.most_v / 32767, 2) * mass.squares;
+        if (v_rounds) variance += std::pow(mass.most_v / 32639, 2) * mass.squares;
         if (k_rounds) {
           std::vector<double> slope(dim, 0.0);
           for (size_t j = 0; j < mass.shares.size(); ++j) {

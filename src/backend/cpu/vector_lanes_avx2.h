@@ -13,48 +13,79 @@ namespace {
 struct Avx2Lanes {
   // Vectors beside each other in a register tile of so many rows (attention_body.h).
   static constexpr size_t columns(size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
-  // Tiles of sums of pairs beside each other (attention_quantized_body.h).
-  static constexpr size_t kSumTiles = 1;
+  // Vectors of sums beside each other (attention_quantized_body.h).
+  static constexpr size_t kSumColumns = 1;
 
   __m256 a;
   __m256 b;
 
-  struct Pairs {
+  // Products of bytes would overflow sums of 16 bits: codes are widened, the even ones of a lane
+  // and the odd ones, and so are factors.
+  struct Codes {
     __m256i a;
     __m256i b;
-
-    static __m256i load_half(const void* p) {
-      return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-    }
-    static __m256i widen(const int8_t* p) {
-      return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    }
-    static Pairs splat(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
-    static Pairs splat_pair(const int16_t* p) {
-      int32_t pair = 0;
-      __builtin_memcpy(&pair, p, sizeof pair);
-      return splat(pair);
-    }
-    static Pairs load(const uint8_t* p) { return {load_half(p), load_half(p + 32)}; }
-    static Pairs load_bytes(const int8_t* p) { return {widen(p), widen(p + 16)}; }
-    template <int kShift>
-    static Pairs nibbles(Pairs x) {
-      const __m256i mask = _mm256_set1_epi32(0x000f000f);
-      return {_mm256_and_si256(_mm256_srli_epi32(x.a, kShift), mask),
-              _mm256_and_si256(_mm256_srli_epi32(x.b, kShift), mask)};
-    }
-    static Pairs dot(Pairs sum, Pairs x, Pairs y) {
-      return {_mm256_add_epi32(sum.a, _mm256_madd_epi16(x.a, y.a)),
-              _mm256_add_epi32(sum.b, _mm256_madd_epi16(x.b, y.b))};
-    }
   };
-  static Avx2Lanes from_sums(Pairs sums) {
-    return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
+  static __m256i load_bytes(const uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  static void store_whole(Avx2Lanes x, int16_t* p) {
+  static Codes load_codes(const uint8_t* p) { return {load_bytes(p), load_bytes(p + 32)}; }
+  static Codes low_nibbles(Codes x) {
+    const __m256i mask = _mm256_set1_epi8(15);
+    return {_mm256_and_si256(x.a, mask), _mm256_and_si256(x.b, mask)};
+  }
+  static Codes high_nibbles(Codes x) {
+    return low_nibbles({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)});
+  }
+  struct Sums {
+    __m256i v;
+  };
+  // Words, of every four in the order 0, 2, 1, 3.
+  static void store_factors(Avx2Lanes x, uint8_t* p, Sums& sums) {
+    const __m256i a = _mm256_cvtps_epi32(x.a);
+    const __m256i b = _mm256_cvtps_epi32(x.b);
+    sums.v = _mm256_add_epi32(sums.v, _mm256_add_epi32(a, b));
     // Packing interleaves the halves of the registers; the permutation puts them in order.
-    const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
-    store_words(_mm256_permute4x64_epi64(packed, 0xd8), reinterpret_cast<uint16_t*>(p), 16);
+    const __m256i ordered = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+    const __m256i even_odd = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(ordered, 0xd8), 0xd8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), even_odd);
+  }
+  static Sums no_sums() { return {_mm256_setzero_si256()}; }
+  static int32_t all(Sums sums) {
+    const __m128i four =
+        _mm_add_epi32(_mm256_castsi256_si128(sums.v), _mm256_extracti128_si256(sums.v, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+  }
+  struct Factors {
+    __m256i even;
+    __m256i odd;
+  };
+  static __m256i splat_dword(const uint8_t* p) {
+    int32_t dword = 0;
+    __builtin_memcpy(&dword, p, sizeof dword);
+    return _mm256_set1_epi32(dword);
+  }
+  static Factors factors(const uint8_t* p, size_t four) {
+    return {splat_dword(p + 8 * four), splat_dword(p + 8 * four + 4)};
+  }
+  struct Products {
+    __m256i a;
+    __m256i b;
+  };
+  static Products products_from(int32_t start) {
+    return {_mm256_set1_epi32(start), _mm256_set1_epi32(start)};
+  }
+  static __m256i products(__m256i codes, Factors f) {
+    const __m256i even = _mm256_and_si256(codes, _mm256_set1_epi16(255));
+    return _mm256_add_epi32(_mm256_madd_epi16(even, f.even),
+                            _mm256_madd_epi16(_mm256_srli_epi16(codes, 8), f.odd));
+  }
+  static void add_products(Codes codes, Factors f, Products& sums) {
+    sums.a = _mm256_add_epi32(sums.a, products(codes.a, f));
+    sums.b = _mm256_add_epi32(sums.b, products(codes.b, f));
+  }
+  static Avx2Lanes total(Products sums) {
+    return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
   }
 
   static Avx2Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }

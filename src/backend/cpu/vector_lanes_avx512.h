@@ -13,35 +13,67 @@ namespace {
 struct Avx512Lanes {
   // Vectors beside each other in a register tile of so many rows (attention_body.h).
   static constexpr size_t columns(size_t rows) { return rows <= 2 ? 8 : 4; }
-  // Tiles of sums of pairs beside each other (attention_quantized_body.h).
-  static constexpr size_t kSumTiles = 4;
+  // Vectors of sums beside each other (attention_quantized_body.h).
+  static constexpr size_t kSumColumns = 2;
 
   __m512 v;
 
   static __mmask16 first(size_t n) { return static_cast<__mmask16>((1u << n) - 1); }
 
-  struct Pairs {
-    __m512i v;
+  static constexpr long long kTopBits = -0x7f7f7f7f7f7f7f80;  // of eight bytes
 
-    static Pairs splat(int32_t x) { return {_mm512_set1_epi32(x)}; }
-    static Pairs splat_pair(const int16_t* p) {
-      int32_t pair = 0;
-      __builtin_memcpy(&pair, p, sizeof pair);
-      return splat(pair);
-    }
-    static Pairs load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-    static Pairs load_bytes(const int8_t* p) {
-      return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
-    }
-    template <int kShift>
-    static Pairs nibbles(Pairs x) {
-      return {_mm512_and_si512(_mm512_srli_epi32(x.v, kShift), _mm512_set1_epi32(0x000f000f))};
-    }
-    static Pairs dot(Pairs sum, Pairs a, Pairs b) { return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)}; }
+  struct Codes {
+    __m512i v;
   };
-  static Avx512Lanes from_sums(Pairs sums) { return {_mm512_cvtepi32_ps(sums.v)}; }
-  static void store_whole(Avx512Lanes a, int16_t* p) {
-    store_words(_mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a.v)), reinterpret_cast<uint16_t*>(p), 16);
+  static Codes load_codes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+  static Codes low_nibbles(Codes x) { return {_mm512_and_si512(x.v, _mm512_set1_epi8(15))}; }
+  static Codes high_nibbles(Codes x) {
+    return {_mm512_and_si512(_mm512_srli_epi16(x.v, 4), _mm512_set1_epi8(15))};
+  }
+  struct Sums {
+    __m512i v;
+  };
+  // Two planes: sixteen high bytes, then sixteen low ones, both with sign: 256 high + low. Raised
+  // by 128, bytes 1 of the dwords are the former and bytes 0, their highest bit turned, the latter.
+  static void store_factors(Avx512Lanes a, uint8_t* p, Sums& sums) {
+    const __m512i places = _mm512_castsi256_si512(
+        _mm256_setr_epi8(1, 5, 9, 13, 17, 21, 25, 29, 33, 37, 41, 45, 49, 53, 57, 61, 0, 4, 8, 12,
+                         16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60));
+    const __m256i turned = _mm256_setr_epi64x(0, 0, kTopBits, kTopBits);
+    const __m512i whole = _mm512_cvtps_epi32(a.v);
+    sums.v = _mm512_add_epi32(sums.v, whole);
+    const __m512i raised = _mm512_add_epi32(whole, _mm512_set1_epi32(128));
+    const __m256i planes = _mm512_castsi512_si256(_mm512_permutexvar_epi8(places, raised));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_xor_si256(planes, turned));
+  }
+  static Sums no_sums() { return {_mm512_setzero_si512()}; }
+  static int32_t all(Sums sums) { return _mm512_reduce_add_epi32(sums.v); }
+  struct Factors {
+    __m512i high;
+    __m512i low;
+  };
+  static __m512i splat_dword(const uint8_t* p) {
+    int32_t dword = 0;
+    __builtin_memcpy(&dword, p, sizeof dword);
+    return _mm512_set1_epi32(dword);
+  }
+  static Factors factors(const uint8_t* p, size_t four) {
+    return {splat_dword(p + 4 * four), splat_dword(p + 16 + 4 * four)};
+  }
+  struct Products {
+    __m512i high;
+    __m512i low;
+  };
+  static Products products_from(int32_t start) {
+    return {_mm512_setzero_si512(), _mm512_set1_epi32(start)};
+  }
+  static void add_products(Codes codes, Factors f, Products& sums) {
+    sums.high = _mm512_dpbusd_epi32(sums.high, codes.v, f.high);
+    sums.low = _mm512_dpbusd_epi32(sums.low, codes.v, f.low);
+  }
+  static Avx512Lanes total(Products sums) {
+    const __m512i whole = _mm512_add_epi32(_mm512_slli_epi32(sums.high, 8), sums.low);
+    return {_mm512_cvtepi32_ps(whole)};
   }
 
   static Avx512Lanes zero() { return {_mm512_setzero_ps()}; }

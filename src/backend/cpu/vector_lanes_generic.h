@@ -17,8 +17,8 @@ namespace {
 struct GenericLanes {
   // Vectors beside each other in a register tile of so many rows (attention_body.h).
   static constexpr size_t columns(size_t /*rows*/) { return 1; }
-  // Tiles of sums of pairs beside each other (attention_quantized_body.h).
-  static constexpr size_t kSumTiles = 1;
+  // Vectors of sums beside each other (attention_quantized_body.h).
+  static constexpr size_t kSumColumns = 1;
 
   float v[16];
 
@@ -33,61 +33,73 @@ struct GenericLanes {
   static GenericLanes splat(float x) {
     return each([=](size_t) { return x; });
   }
-  // Sixteen dwords, each a sum or a pair of signed words, the first in the low half.
-  struct Pairs {
-    int32_t v[16];
-
-    template <class F>
-    static Pairs each(F f) {
-      Pairs r;
-      for (size_t i = 0; i < 16; ++i) r.v[i] = f(i);
-      return r;
-    }
-    static int32_t join(int32_t low, int32_t high) {
-      return std::bit_cast<int32_t>((std::bit_cast<uint32_t>(low) & 0xffffu) |
-                                    std::bit_cast<uint32_t>(high) << 16);
-    }
-    static int32_t low(int32_t pair) { return static_cast<int16_t>(pair & 0xffff); }
-    static int32_t high(int32_t pair) { return pair >> 16; }
-
-    static Pairs splat(int32_t x) {
-      return each([=](size_t) { return x; });
-    }
-    static Pairs splat_pair(const int16_t* p) { return splat(join(p[0], p[1])); }
-    // 64 bytes as they are.
-    static Pairs load(const uint8_t* p) {
-      Pairs r;
-      std::memcpy(r.v, p, sizeof r.v);
-      return r;
-    }
-    // 32 signed bytes, widened.
-    static Pairs load_bytes(const int8_t* p) {
-      return each([=](size_t i) { return join(p[2 * i], p[2 * i + 1]); });
-    }
-    // Four bits from kShift on of both halves of a dword.
-    template <int kShift>
-    static Pairs nibbles(Pairs x) {
-      return each([&](size_t i) {
-        return std::bit_cast<int32_t>(std::bit_cast<uint32_t>(x.v[i]) >> kShift & 0x000f000fu);
-      });
-    }
-    // sum + both products.
-    static Pairs dot(Pairs sum, Pairs a, Pairs b) {
-      return each([&](size_t i) {
-        return sum.v[i] + low(a.v[i]) * low(b.v[i]) + high(a.v[i]) * high(b.v[i]);
-      });
-    }
+  // What attention over blocks needs of whole numbers (attention_quantized_body.h). Codes: sixteen
+  // lanes of four bytes without sign.
+  struct Codes {
+    uint8_t v[16][4];
   };
-  static GenericLanes from_sums(Pairs sums) {
-    return each([&](size_t i) { return static_cast<float>(sums.v[i]); });
+  static Codes load_codes(const uint8_t* p) {
+    Codes codes;
+    std::memcpy(codes.v, p, sizeof codes.v);
+    return codes;
   }
-  // To the nearest whole number, ties to even; |a| <= 32767.
-  static void store_whole(GenericLanes a, int16_t* p) {
+  static Codes low_nibbles(Codes x) {
+    for (auto& lane : x.v) {
+      for (uint8_t& code : lane) code &= 0x0f;
+    }
+    return x;
+  }
+  static Codes high_nibbles(Codes x) {
+    for (auto& lane : x.v) {
+      for (uint8_t& code : lane) code >>= 4;
+    }
+    return x;
+  }
+  // Sums of whole numbers below 2^31 in all.
+  struct Sums {
+    int32_t v[16];
+  };
+  // Sixteen factors in 32 bytes, as each instruction set likes them: the nearest whole numbers,
+  // ties to even. |a| < 32640, or they are anything. Adds them to `sums`, lane by lane.
+  static void store_factors(GenericLanes a, uint8_t* p, Sums& sums) {
     constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
     for (size_t i = 0; i < 16; ++i) {
-      const int32_t bits = std::bit_cast<int32_t>(a.v[i] + kMagic);
-      p[i] = static_cast<int16_t>(bits - std::bit_cast<int32_t>(kMagic));
+      const uint32_t bits = std::bit_cast<uint32_t>(a.v[i] + kMagic);
+      const auto whole = static_cast<int16_t>(bits - std::bit_cast<uint32_t>(kMagic));
+      std::memcpy(p + 2 * i, &whole, sizeof whole);
+      sums.v[i] += whole;
     }
+  }
+  static Sums no_sums() { return {}; }
+  static int32_t all(Sums sums) {
+    int32_t sum = 0;
+    for (const int32_t one : sums.v) sum += one;
+    return sum;
+  }
+  // Factors 4 * four to 4 * four + 3 of sixteen, in every lane.
+  struct Factors {
+    int16_t v[4];
+  };
+  static Factors factors(const uint8_t* p, size_t four) {
+    Factors f;
+    std::memcpy(f.v, p + 8 * four, sizeof f.v);
+    return f;
+  }
+  struct Products {
+    int32_t v[16];
+  };
+  static Products products_from(int32_t start) {
+    Products products;
+    for (int32_t& sum : products.v) sum = start;
+    return products;
+  }
+  static void add_products(Codes codes, Factors f, Products& sums) {
+    for (size_t i = 0; i < 16; ++i) {
+      for (size_t k = 0; k < 4; ++k) sums.v[i] += codes.v[i][k] * f.v[k];
+    }
+  }
+  static GenericLanes total(Products sums) {
+    return each([&](size_t i) { return static_cast<float>(sums.v[i]); });
   }
 
   // The first n of 16, the others 0.
