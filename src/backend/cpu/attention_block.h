@@ -3,6 +3,7 @@
 // grouped into calls. The lengths are measured ones (docs/DECISIONS.md has the numbers).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +22,9 @@ struct BlockLength {
   size_t from_position;
   size_t length;
 };
-inline constexpr auto kBlockLengths = std::to_array<BlockLength>({{0, 256}});
+inline constexpr auto kBlockLengths = std::to_array<BlockLength>({{0, 256}, {16384, 512}});
 static_assert(kBlockLengths.front().from_position == 0);
+static_assert(std::ranges::is_sorted(kBlockLengths, {}, &BlockLength::from_position));
 
 // Of a token at `position`; `forced` other than 0 comes first.
 [[nodiscard]] constexpr size_t attention_block(size_t position, size_t forced) {

@@ -391,13 +391,36 @@ TEST(Attention, BlocksOfPositionsMayHaveEveryLength) {
 
 TEST(Attention, LengthsOfBlocksDependOnThePositionAlone) {
   for (size_t position = 0; position < 300000; position += 61) {
-    EXPECT_EQ(attention_block(position, 0), attention_block(position, 0));
     EXPECT_GT(next_block_change(position, 0), position);
     EXPECT_LE(div_up(position + 1, attention_block(position, 0)),
               most_attention_blocks(position + 1, 0));
     EXPECT_EQ(attention_block(position, 512), 512u);
     EXPECT_EQ(next_block_change(position, 64), SIZE_MAX);
   }
+}
+
+// A call whose tokens have blocks of two lengths gives each what it gets alone, in either way that
+// calls are cut.
+TEST(Attention, CallsMayStraddleAChangeOfLength) {
+  const size_t change = next_block_change(0, 0);
+  ASSERT_LT(change, 100'000u);
+  const Shape shape = {.n_heads = 2,
+                       .n_kv_heads = 1,
+                       .head_dim = 32,
+                       .k_type = TensorType::kQ8_0,
+                       .v_type = TensorType::kF16};
+  const Problem problem(shape, change + 12);
+  for (const size_t n : {6u, 24u}) {
+    const size_t first = change - n / 2;
+    for (const size_t n_threads : {1u, 3u}) {
+      const std::vector<float> all = problem.run(first, n, detected_isa(), n_threads);
+      for (size_t t = 0; t < n; ++t) {
+        const auto part = std::span(all).subspan(t * problem.width(), problem.width());
+        EXPECT_TRUE(same_bits(problem.run(first + t, 1, detected_isa(), 2), part)) << t;
+      }
+    }
+  }
+  EXPECT_LE(worst_ratio(problem.run(change, 1, detected_isa(), 1), problem.reference(change)), 1.0);
 }
 
 // More positions than 2^18, and heads that threads cannot share evenly.

@@ -40,11 +40,11 @@ double counting_bound(TensorType type, size_t n) {
 }
 
 // A value's own weight is 1, and the others' 0: it comes out to the bit, unless weights are rounded
-// at a scale that larger values beside it make, of 32767 steps; it is off by half of one at most.
+// at a scale that larger values beside it make, of 32639 steps; it is off by half of one at most.
 double needle_bound(TensorType type) {
   constexpr double kMostValue = 3.5;  // of RandomStream::bell()
   if (tensor_geometry(type).block_weights == 1) return 0.0;
-  return 0.5 * kMostValue / 32767 + kAttentionBound;
+  return 0.5 * kMostValue / 32639 + kAttentionBound;
 }
 
 struct Tallies {

@@ -165,8 +165,8 @@ void AttentionProblem::solve_head(size_t head, std::span<double> out,
   }
   double most_q = 0.0;
   for (const float x : q) most_q = std::max(most_q, std::abs(static_cast<double>(x)));
-  const double q_step = most_q / 32767 * static_cast<double>(scale());
-  const double weight_step = v_rounds ? most_v / 32767 : 0.0;
+  const double q_step = most_q / 32639 * static_cast<double>(scale());
+  const double weight_step = v_rounds ? most_v / 32639 : 0.0;
   for (size_t d = 0; d < dim; ++d) {
     double variance = weight_step * weight_step * mass.squares;
     for (size_t e = 0; k_rounds && e < dim; ++e) {
