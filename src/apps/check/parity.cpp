@@ -213,7 +213,9 @@ void add_check_parity_command(CLI::App& app) {
   command->add_option("--tokens", options->n_tokens, "Tokens of text that are computed")
       ->check(CLI::Range(kLeastTokens, size_t{8192}))
       ->capture_default_str();
-  command->add_option("--depths", options->depths, "Lengths of made-up history; 0: none")
+  command
+      ->add_option("--depths", options->depths,
+                   "Lengths of history, drawn from the text's; 0: none")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--steps", options->n_steps, "Steps from each of them")
@@ -221,8 +223,7 @@ void add_check_parity_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--text", options->text_file,
                       "File with the text; without it the checkout's documents and sources");
-  command->add_option("--seed", options->seed, "Seed of the made-up history")
-      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of that history")->capture_default_str();
   command->add_flag("--no-tiny", options->no_tiny,
                     fmt::format("Leave out {} positions of a tiny model", kTinyDepth));
   command->add_flag("--json", options->as_json, "One JSON object: check, holds, rows");

@@ -101,24 +101,19 @@ void compare(const OwnContext& a, const OwnContext& b, size_t n_positions, const
   }
 }
 
-// One position of history after the other, as backend/state.h lays them out.
-std::vector<std::byte> made_up(const program::Program& program, const backend::StateShape& shape,
-                               size_t n_positions, RandomStream& random) {
-  std::vector<std::byte> bytes(n_positions * shape.position_bytes);
-  std::byte* at = bytes.data();
-  const auto fill = [&](TensorType type, size_t n_numbers) {
-    const quant::Format& format = *quant::find_format(type);
-    const TensorGeometry& geometry = tensor_geometry(type);
-    for (size_t i = 0; i < n_numbers; i += geometry.block_weights) {
-      format.random_block(random, 1.0f, at);
-      at += geometry.block_bytes;
-    }
-  };
-  for (size_t i = 0; i < n_positions; ++i) {
-    for (const program::Kv& kv : program.kvs) {
-      fill(shape.k_type, size_t{kv.n_kv_heads} * kv.head_dim);
-      fill(shape.v_type, size_t{kv.n_kv_heads} * kv.head_dim);
-    }
+// Positions [begin, end) of a history that nobody computed: those of a text in a seeded order, as
+// backend/state.h lays them out. Its first ones stay where they are, since models lean on them.
+// Numbers that no text leaves behind would not do: they drive a model where activations are so
+// uneven that rounding them moves its answers.
+std::vector<std::byte> made_up(std::span<const std::byte> text, size_t position_bytes,
+                               backend::PositionRange range, uint64_t seed) {
+  constexpr uint64_t kKept = 4;
+  const size_t n_text = text.size() / position_bytes;
+  std::vector<std::byte> bytes(range.size() * position_bytes);
+  for (uint64_t i = range.begin; i < range.end; ++i) {
+    const uint64_t from = i < kKept ? i : random_bits(seed, i) % n_text;
+    std::memcpy(&bytes[(i - range.begin) * position_bytes], &text[from * position_bytes],
+                position_bytes);
   }
   return bytes;
 }
@@ -294,10 +289,15 @@ Status check_depth(const ParitySubject& subject, Backend& oracle, const DepthChe
   if (a->shape() != kept && !(is_float(kept.k_type) && is_float(kept.v_type))) {
     return fail("check parity: the oracle keeps its history in types of its own");
   }
-  RandomStream random(check.seed);
+  const auto read = OwnContext::create(
+      subject.backend, settings_of(subject, subject.text.size(), subject.text.size()));
+  if (!read) return fail(read.error());
+  if (Status s = read->run(subject.program, subject.text, 0, subject.text.size()); !s) return s;
+  const OwnContext::State text = read->state(subject.text.size());
   for (uint64_t at = 0; at < n; at += kPiece) {
     const uint64_t end = std::min<uint64_t>(n, at + kPiece);
-    const std::vector<std::byte> piece = made_up(subject.program, a->shape(), end - at, random);
+    const std::vector<std::byte> piece =
+        made_up(text.positions, a->shape().position_bytes, {at, end}, check.seed);
     a->put({at, end}, {piece, {}});
     b->put({at, end}, {widened(subject.program, a->shape(), kept, piece), {}});
   }

@@ -15,7 +15,7 @@ namespace godwit::testing {
 
 // KL(oracle || subject), in nats, of the next token's distribution from the same history. Both
 // compute from the same weights and KV; the distances seen are 1e-10 to 1e-7 (docs/NUMERICS.md),
-// those of the mistakes that tests plant 1e-2 and more.
+// those of the mistakes that tests plant 5e-3 and more.
 inline constexpr double kDepthBound = 1e-5;
 
 struct ParitySubject {
@@ -39,7 +39,7 @@ struct ParitySubject {
 [[nodiscard]] Status check_kv_types(const ParitySubject& subject, const FindingSink& sink);
 
 struct DepthCheck {
-  uint64_t n_positions = 0;  // of history that nobody computed, the same for both
+  uint64_t n_positions = 0;  // of history: the text's positions in a seeded order, for both
   size_t n_steps = 8;
   uint64_t seed = 1;
 };
