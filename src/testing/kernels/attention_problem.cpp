@@ -12,6 +12,50 @@
 #include "base/random.h"
 
 namespace godwit::testing {
+namespace {
+
+// Two planes of bytes: a scale is the largest magnitude over so much.
+constexpr double kRoundingSteps = 127.0 * 257.0;
+
+double largest(std::span<const float> x) {
+  double most = 0.0;
+  for (const float value : x) most = std::max(most, std::abs(static_cast<double>(value)));
+  return most;
+}
+
+// Sums over positions, each by its share of the softmax.
+struct Moments {
+  Moments(size_t dim, bool with_products)
+      : mean_k(dim, 0.0), mean_v(dim, 0.0), products(with_products ? dim * dim : 0, 0.0) {}
+
+  void add(double share, std::span<const float> k, std::span<const float> v) {
+    const size_t dim = k.size();
+    most_v = std::max(most_v, largest(v));
+    for (size_t d = 0; d < dim; ++d) {
+      const double part = share * static_cast<double>(v[d]);
+      mean_v[d] += part;
+      mean_k[d] += share * static_cast<double>(k[d]);
+      if (products.empty()) continue;
+      for (size_t e = 0; e < dim; ++e) products[d * dim + e] += part * static_cast<double>(k[e]);
+    }
+  }
+  // Of the derivatives of output d by the scores' queries: sum_j P_j (v_jd - out_d) k_j, squared.
+  [[nodiscard]] double squared_slopes(size_t d) const {
+    double sum = 0.0;
+    for (size_t e = 0; e < mean_k.size(); ++e) {
+      const double slope = products[d * mean_k.size() + e] - mean_v[d] * mean_k[e];
+      sum += slope * slope;
+    }
+    return sum;
+  }
+
+  std::vector<double> mean_k;
+  std::vector<double> mean_v;    // the output
+  std::vector<double> products;  // [dim of v, dim of k]
+  double most_v = 0.0;
+};
+
+}  // namespace
 
 std::string text(const AttentionShape& s) {
   return fmt::format("{} heads on {}, dim {}, length {}", s.n_heads, s.n_kv_heads, s.head_dim,
@@ -146,33 +190,20 @@ void AttentionProblem::solve_head(size_t head, std::span<double> out,
       queries().subspan((shape_.n_tokens - 1) * width() + head * dim, dim);
   const Mass mass = mass_of(q, kv_head);
   const bool k_rounds = tensor_geometry(shape_.k_type).block_weights > 1;
-  const bool v_rounds = tensor_geometry(shape_.v_type).block_weights > 1;
+  Moments moments(dim, k_rounds);
   std::vector<float> k(dim);
   std::vector<float> v(dim);
-  double most_v = 0.0;
-  std::vector<double> mean_k(dim, 0.0);
-  std::vector<double> products(k_rounds ? dim * dim : 0, 0.0);  // of shares, v and k
   for (size_t position = 0; position < shape_.length; ++position) {
     cpu::kv_read(cache_, kv_head, position, k, v);
-    for (size_t d = 0; d < dim; ++d) {
-      const double part = mass.shares[position] * static_cast<double>(v[d]);
-      out[d] += part;
-      mean_k[d] += mass.shares[position] * static_cast<double>(k[d]);
-      most_v = std::max(most_v, std::abs(static_cast<double>(v[d])));
-      if (!k_rounds) continue;
-      for (size_t e = 0; e < dim; ++e) products[d * dim + e] += part * static_cast<double>(k[e]);
-    }
+    moments.add(mass.shares[position], k, v);
   }
-  double most_q = 0.0;
-  for (const float x : q) most_q = std::max(most_q, std::abs(static_cast<double>(x)));
-  const double q_step = most_q / 32639 * static_cast<double>(scale());
-  const double weight_step = v_rounds ? most_v / 32639 : 0.0;
+  std::ranges::copy(moments.mean_v, out.begin());
+  const bool v_rounds = tensor_geometry(shape_.v_type).block_weights > 1;
+  const double q_step = largest(q) / kRoundingSteps * static_cast<double>(scale());
+  const double weight_step = v_rounds ? moments.most_v / kRoundingSteps : 0.0;
   for (size_t d = 0; d < dim; ++d) {
     double variance = weight_step * weight_step * mass.squares;
-    for (size_t e = 0; k_rounds && e < dim; ++e) {
-      const double slope = q_step * (products[d * dim + e] - out[d] * mean_k[e]);
-      variance += slope * slope;
-    }
+    if (k_rounds) variance += q_step * q_step * moments.squared_slopes(d);
     bound[d] += 8 * std::sqrt(variance / 12);
   }
 }

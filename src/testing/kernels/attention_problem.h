@@ -57,10 +57,10 @@ class AttentionProblem {
     return run(subject, pool, {0, shape_.n_tokens});
   }
   // The last token in double, and how far a kernel may lie from it: 2e-6 for what is computed in
-  // f32, and eight standard deviations of what rounding to 16 bits adds where keys or values are
-  // kept in blocks. A query is off by a uniform error at scale max|q| / 32639, which reaches the
-  // output through sum_j P_j (v_j - out) k_j; a weight by one at scale max|v| / 32639 of its own
-  // block of positions, so relative to exp(m_block - m) / l.
+  // f32, and eight standard deviations of what rounding adds where keys or values are kept in
+  // blocks. A query is off by a uniform error at scale max|q| / 32639, which reaches the output
+  // through sum_j P_j (v_j - out) k_j; a weight by one at scale max|v| / 32639 of its own block of
+  // positions, so relative to exp(m_block - m) / l.
   struct Answer {
     std::vector<double> out;    // [width]
     std::vector<double> bound;  // [width]
