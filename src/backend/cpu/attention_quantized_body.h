@@ -87,6 +87,14 @@ struct Q4Codes {
   }
 };
 
+// Where a dot begins for its codes' zero not to count. What is no number may have made the sum of
+// the factors anything: then it wraps around, and the scale of the dot is no number either.
+template <class F>
+[[gnu::always_inline]] inline int32_t start_of(int32_t sum_of_factors) {
+  return static_cast<int32_t>(static_cast<uint32_t>(-F::kZero) *
+                              static_cast<uint32_t>(sum_of_factors));
+}
+
 // Bytes of n factors.
 constexpr size_t factor_bytes(size_t n) { return 2 * n; }
 
@@ -117,7 +125,7 @@ struct RoundedQueries {
       for (size_t d = b * kQuantBlock; d < (b + 1) * kQuantBlock; d += 16) {
         L::store_factors(L::mul(L::load(from + d, 16), inverse), q[r] + factor_bytes(d), sums);
       }
-      start[r][b] = -F::kZero * L::all(sums);
+      start[r][b] = start_of<F>(L::all(sums));
     }
   }
 };
@@ -297,7 +305,7 @@ struct QuantizedAccumulation {
       const L weight = seen ? L::mul(L::load(p + j, 16), L::load(scales.by + j, 16)) : L::zero();
       L::store_factors(weight, out.weights + factor_bytes(j), sums);
     }
-    out.start = -F::kZero * L::all(sums);
+    out.start = start_of<F>(L::all(sums));
     out.scale = scales.step;
   }
 

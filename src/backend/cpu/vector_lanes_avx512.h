@@ -47,7 +47,15 @@ struct Avx512Lanes {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_xor_si256(planes, turned));
   }
   static Sums no_sums() { return {_mm512_setzero_si512()}; }
-  static int32_t all(Sums sums) { return _mm512_reduce_add_epi32(sums.v); }
+  // Wraps around, as _mm512_reduce_add_epi32 is not allowed to.
+  static int32_t all(Sums sums) {
+    const __m256i eight =
+        _mm256_add_epi32(_mm512_castsi512_si256(sums.v), _mm512_extracti64x4_epi64(sums.v, 1));
+    const __m128i four =
+        _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+  }
   struct Factors {
     __m512i high;
     __m512i low;
