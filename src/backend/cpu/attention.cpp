@@ -205,13 +205,14 @@ class SplitItems {
     return {.begin = first_of(thread, n_threads), .end = first_of(thread + 1, n_threads)};
   }
 
- private:
   // Positions before an item.
   [[nodiscard]] size_t positions_before(size_t item) const {
     const BlockPlace p = place(item);
     const size_t begin = std::clamp(p.block * block_of(args_), seen_.begin, seen_.end);
     return p.kv_head * seen_.size() + begin - seen_.begin;
   }
+
+ private:
   [[nodiscard]] size_t first_of(size_t thread, size_t n_threads) const {
     const size_t all = seen_.size() * args_.cache.n_kv_heads;
     Span search{.begin = 0, .end = count()};
@@ -397,6 +398,16 @@ void attention_run(const AttentionArgs& args, size_t thread, size_t n_threads, I
   for_parts(args, [&](const AttentionArgs& part) {
     split ? run_split(part, thread, n_threads, isa) : run_tiles(part, thread, n_threads, isa);
   });
+}
+
+size_t attention_share_positions(const AttentionArgs& args, size_t thread, size_t n_threads) {
+  size_t n = 0;
+  for_parts(args, [&](const AttentionArgs& part) {
+    const SplitItems items(part);
+    const Span share = items.share(thread, n_threads);
+    n += items.positions_before(share.end) - items.positions_before(share.begin);
+  });
+  return n;
 }
 
 void attention_merge(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa) {

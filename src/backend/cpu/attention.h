@@ -87,6 +87,10 @@ struct AttentionNeed {
 
 // This thread's share of the work, cut so that shares cost about the same, for any number of heads.
 void attention_run(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa);
+// Positions, each counted once per KV head, that a thread's share of a call of few tokens covers:
+// no more than a block from an equal part of all.
+[[nodiscard]] size_t attention_share_positions(const AttentionArgs& args, size_t thread,
+                                               size_t n_threads);
 // After a barrier that all shares precede: this thread's share of the merge into `out`. Does
 // nothing for calls of many tokens, whose shares write `out` themselves.
 void attention_merge(const AttentionArgs& args, size_t thread, size_t n_threads, Isa isa);

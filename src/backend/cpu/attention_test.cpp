@@ -423,6 +423,35 @@ TEST(Attention, CallsMayStraddleAChangeOfLength) {
   EXPECT_LE(worst_ratio(problem.run(change, 1, detected_isa(), 1), problem.reference(change)), 1.0);
 }
 
+// Whatever the number of KV heads and threads, windows and ends that are parts of blocks included.
+TEST(Attention, ThreadsShareThePositionsEvenly) {
+  for (const size_t n_kv_heads : {1u, 3u, 8u}) {
+    for (const size_t n_threads : {1u, 2u, 5u, 8u}) {
+      for (const size_t position : {0u, 99u, 2047u, 2048u, 40'000u}) {
+        for (const size_t window : {0u, 1000u}) {
+          const AttentionArgs args = {.cache = {.n_kv_heads = n_kv_heads, .head_dim = 64},
+                                      .n_heads = n_kv_heads,
+                                      .first_position = position,
+                                      .window = window,
+                                      .scratch = {}};
+          const size_t seen = window == 0 ? position + 1 : std::min(position + 1, window);
+          const double equal =
+              static_cast<double>(seen * n_kv_heads) / static_cast<double>(n_threads);
+          size_t all = 0;
+          for (size_t thread = 0; thread < n_threads; ++thread) {
+            const size_t n = attention_share_positions(args, thread, n_threads);
+            all += n;
+            EXPECT_LE(std::abs(static_cast<double>(n) - equal),
+                      static_cast<double>(attention_block(position, 0)))
+                << n_kv_heads << " heads, " << n_threads << " threads, position " << position;
+          }
+          EXPECT_EQ(all, seen * n_kv_heads);
+        }
+      }
+    }
+  }
+}
+
 // More positions than 2^18, and heads that threads cannot share evenly.
 TEST(Attention, ThreeHundredThousandPositions) {
   constexpr size_t kLength = 300'000;
