@@ -84,7 +84,7 @@ void for_parts(const AttentionArgs& args, const Run& run) {
     part.first_position = position;
     part.n_tokens = std::min(args.n_tokens - t, next_block_change(position, args.block) - position);
     run(part);
-    if (!is_split(args)) continue;
+    if (!is_split(args) || t + part.n_tokens == args.n_tokens) continue;
     const size_t n_blocks = visible_blocks(part, 0, part.n_tokens - 1).size();
     part.scratch = part.scratch.subspan(partial_index(part, n_blocks, 0, 0) * sizeof(float));
   }
