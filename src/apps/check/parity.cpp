@@ -120,14 +120,25 @@ class ParityRun {
     say("histories put back");
     if (Status s = testing::check_restored(subject, sink); !s) return s;
     say("types of KV");
-    if (Status s = testing::check_kv_types(subject, sink); !s) return s;
+    double type_divergence = 0;
+    const std::string own_type = fmt::format("KV {} from f32", kv_type_name(*k_type));
+    const Status told = testing::check_kv_types(subject, [&](const testing::Finding& f) {
+      if (f.subject == own_type && f.property == testing::kMostDivergence) {
+        type_divergence = f.error;
+      }
+      sink(f);
+    });
+    if (!told) return told;
     if (loaded->fixed_states() > 0) {
       say("a history of recurrent states cannot be made up: no steps at depth");
       return {};
     }
     for (const uint64_t depth : options_.depths) {
       if (depth == 0) continue;
-      if (Status s = check_depth(subject, *loaded->oracle, depth, sink); !s) return s;
+      const Status s =
+          check_depth(subject, *loaded->oracle,
+                      {.n_positions = depth, .type_divergence = type_divergence}, sink);
+      if (!s) return s;
     }
     return {};
   }
@@ -158,15 +169,16 @@ class ParityRun {
     if (!tokens) return fail(tokens.error());
     return check_depth(
         {.program = loaded->model->program, .backend = *loaded->subject, .text = *tokens},
-        *loaded->oracle, kTinyDepth, sink_for("tiny model, "));
+        *loaded->oracle, {.n_positions = kTinyDepth}, sink_for("tiny model, "));
   }
 
   [[nodiscard]] Status check_depth(const testing::ParitySubject& subject, backend::Backend& oracle,
-                                   uint64_t depth, const testing::FindingSink& sink) const {
-    say(fmt::format("{} steps at {} positions", options_.n_steps, depth).c_str());
-    return testing::check_depth(
-        subject, oracle, {.n_positions = depth, .n_steps = options_.n_steps, .seed = options_.seed},
-        sink);
+                                   testing::DepthCheck check,
+                                   const testing::FindingSink& sink) const {
+    check.n_steps = options_.n_steps;
+    check.seed = options_.seed;
+    say(fmt::format("{} steps at {} positions", check.n_steps, check.n_positions).c_str());
+    return testing::check_depth(subject, oracle, check, sink);
   }
 
   [[nodiscard]] testing::FindingSink sink_for(const std::string& prefix) {

@@ -30,7 +30,7 @@ void pack_row_iq1_s(const quant::BlockIQ1_S& block, size_t row, TileIQ1_S& tile)
     TileIQ1_S::Chunk& chunk = tile.chunks[c];
     uint32_t dwords[4] = {};
     for (size_t j = 0; j < 8; ++j) {
-      const unsigned high = block.qh[2 * c + j / 4] >> (3 * (j % 4)) & 7u;
+      const unsigned high = unsigned{block.qh[2 * c + j / 4]} >> (3 * (j % 4)) & 7u;
       const auto shift = static_cast<unsigned>(2 * (j / 2));
       add_entry(block.qs[8 * c + j] | high << 8, 2 * (j % 2), shift, dwords);
     }
