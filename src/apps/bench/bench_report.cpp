@@ -93,6 +93,7 @@ ordered_json setting_json(const BenchSetting& setting, const BenchRow& row) {
           {"samples_ns", whole(row.samples_ns)},
           {"samples_ts", speeds},
           {"isa", setting.isa},
+          {"activation_bits", setting.activation_bits},
           {"bytes_per_token", row.bytes_per_token}};
 }
 
@@ -132,8 +133,12 @@ ReportRow bench_row(const BenchSetting& setting, const BenchRow& row) {
 }
 
 std::string machine_line(const BenchSetting& setting) {
-  return fmt::format("{}, {}, KV {}/{}; commit {}", setting.processor, setting.isa, setting.k_type,
-                     setting.v_type, setting.commit);
+  return fmt::format("{}, {}, KV {}/{}{}; commit {}", setting.processor, setting.isa,
+                     setting.k_type, setting.v_type,
+                     setting.activation_bits == 16
+                         ? ""
+                         : fmt::format(", activations of {} bits", setting.activation_bits),
+                     setting.commit);
 }
 
 std::string bench_footer(const BenchSetting& setting) {

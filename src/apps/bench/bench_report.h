@@ -30,6 +30,7 @@ struct BenchSetting {
   double bandwidth_gbps = 0;      // measured in this run
   std::string expert_cache = {};  // "full", "mmap", "4096"; "": no experts
   std::string route_trace = {};   // in place of the routers
+  uint32_t activation_bits = 16;  // as models run unless asked
 };
 
 struct BenchRow {

@@ -114,6 +114,14 @@ TEST(BenchReport, UnmeasuredBandwidthIsNoInfinity) {
   EXPECT_EQ(parsed["percent_of_bandwidth"], 0.0);
 }
 
+TEST(BenchReport, ActivationsOfFewerBitsAreTold) {
+  BenchSetting rough = setting();
+  EXPECT_EQ(machine_line(rough).find("activations"), std::string::npos);
+  rough.activation_bits = 8;
+  EXPECT_NE(machine_line(rough).find(", activations of 8 bits"), std::string::npos);
+  EXPECT_EQ(bench_row(rough, row()).json["activation_bits"], 8);
+}
+
 TEST(Report, WithoutRowsIsStillJson) {
   EXPECT_EQ(json::parse(Report(BenchFormat::kJson, {}).end("x")), json::array());
 }

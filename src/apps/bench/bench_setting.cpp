@@ -54,7 +54,8 @@ BenchSetting bench_setting(const engine::Engine& engine) {
           .expert_cache = engine::expert_file_bytes(engine.experts()) == 0
                               ? ""
                               : expert_cache_name(*s.expert_cache),
-          .route_trace = s.route_trace.string()};
+          .route_trace = s.route_trace.string(),
+          .activation_bits = s.activation_bits == backend::ActivationBits::kEight ? 8u : 16u};
 }
 
 std::string_view build_commit() { return GODWIT_COMMIT; }
