@@ -90,13 +90,10 @@ void compare(const OwnContext& a, const OwnContext& b, size_t n_positions, const
   tally.add_bits(a.logits(), b.logits(), [&] { return what + ": logits"; });
   const OwnContext::State left = a.state(n_positions);
   const OwnContext::State right = b.state(n_positions);
-  const auto differ = [](const std::vector<std::byte>& x, const std::vector<std::byte>& y) {
-    return x.size() != y.size() || std::memcmp(x.data(), y.data(), x.size()) != 0;
-  };
-  if (differ(left.positions, right.positions)) {
+  if (left.positions != right.positions) {
     tally.add(1.0, 0.0, [&] { return what + ": keys or values"; });
   }
-  if (differ(left.fixed, right.fixed)) {
+  if (left.fixed != right.fixed) {
     tally.add(1.0, 0.0, [&] { return what + ": recurrent states"; });
   }
 }
