@@ -595,7 +595,7 @@ class BenchBesidePeer(Commands):
         self.assertLessEqual(found["ratio_min"], found["ratio"])
         with open(self.path("calls")) as file:
             calls = file.read().splitlines()
-        self.assertEqual(calls, [f"peer -m {self.tiny} -p 4 -n 0 -d 8 -t 1 -r 1 -o jsonl -fa on"] * 4)
+        self.assertEqual(calls, [f"peer -m {self.tiny} -p 4 -n 0 -d 8 -t 1 -r 1 -o json -fa on"] * 4)
 
     def test_another_build_of_godwit(self):
         for command, flags in (("decode", ("-n", 2, "--start-position", "0,64")),

@@ -48,17 +48,19 @@ struct TileJob {
   return dword;
 }
 
-// Prefetches kBytes of weights into the first-level cache, well ahead of their use. The arithmetic
-// fills the out-of-order window, so the hardware's own prefetchers see too little; past the end of
-// the weights a prefetch does nothing.
+// Prefetches kBytes of weights, well ahead of their use. The arithmetic fills the out-of-order
+// window, so the hardware's own prefetchers see too little; past the end of the weights a prefetch
+// does nothing.
 template <size_t kBytes>
 [[gnu::always_inline]] inline void prefetch_weights(const void* at) {
-  constexpr size_t kAhead = 8192;
-  const auto* bytes = static_cast<const char*>(at);
+  const auto* const bytes = static_cast<const char*>(at);
+  const char* const near = bytes + prefetch_ahead.near_bytes;
 #pragma GCC unroll 64
-  for (size_t line = 0; line < kBytes; line += 64) {
-    __builtin_prefetch(bytes + kAhead + line, 0, 3);
-  }
+  for (size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(near + line, 0, 3);
+  if (prefetch_ahead.far_bytes == 0) return;
+  const char* const far = bytes + prefetch_ahead.far_bytes;
+#pragma GCC unroll 64
+  for (size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(far + line, 0, 2);
 }
 
 // Not inlined: many of them in one function would share its registers, and spill.

@@ -51,4 +51,12 @@ struct MatVecArgs {
 // Rows of one packed tile: one row per dword lane of a 512-bit register.
 inline constexpr size_t kTileRows = 16;
 
+// How far ahead of the arithmetic weights are asked for: into the first-level cache, and before
+// that into the second, where the processor gains by it (kernel_table.cpp says which does).
+struct PrefetchAhead {
+  size_t near_bytes = 0;
+  size_t far_bytes = 0;  // 0: not
+};
+extern const PrefetchAhead prefetch_ahead;
+
 }  // namespace godwit::cpu
