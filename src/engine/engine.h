@@ -32,7 +32,7 @@ struct EngineSettings {
   TensorType k_type = TensorType::kF16;
   TensorType v_type = TensorType::kF16;
   backend::ActivationBits activation_bits = backend::ActivationBits::kSixteen;
-  bool lock_memory = false;   // as backend::BackendSettings has it
+  bool lock_memory = false;  // as backend::BackendSettings has it
   backend::Repack repack = backend::Repack::kAtLoad;
   size_t chunk_tokens = 512;  // prompt tokens of one backend call
   // Positions whose logits a session holds at once (Session::for_each_logits); lowered to

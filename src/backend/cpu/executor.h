@@ -31,7 +31,7 @@ struct Playback {
 struct Call {
   const program::Program& program;
   PackedWeights& weights;  // to read, but for the row areas
-  ExpertCache* experts;  // null: all of them are in `weights`
+  ExpertCache* experts;    // null: all of them are in `weights`
   const VectorOps& ops;
   Isa isa;
   Planes planes;  // of activations in products with quantised weights

@@ -84,7 +84,7 @@ struct FinishArgs {
   BufferView gate;
   const float* row_scales = nullptr;  // [n_rows], or none
   const float* bias = nullptr;        // [width], or none
-  const float* norm = nullptr;  // [width], or none
+  const float* norm = nullptr;        // [width], or none
   float epsilon = 0.0f;
   Finish finish = Finish::kStore;
   float scale = 1.0f;
