@@ -1,10 +1,10 @@
 // Attention of a whole chunk of rows over their history, on the tensor cores (prefill's second
 // launch of Attend): out[t, h] = softmax(q[t, h] . K) V, K and V in operand order.
 //
-// Shapes: scratch.turned_q [n_rows, widest], already scaled; cache in Order::kOperand of head_dim
-// D. Preconditions: the chunk's own K and V are in the cache; rows at consecutive positions. Bytes:
-// K and V of the positions seen, once per KV head and kChunkRows query rows, mostly from L2. Work
-// split: a block is (KV head, kChunkRows of its rows x query heads, positions outside heads),
+// Shapes: scratch.turned_q [n_rows, widest], already scaled; cache in Order::kOperand, heads of D.
+// Preconditions: the chunk's own K and V are in the cache; rows at consecutive positions.
+// Bytes: K and V of the positions seen, once per KV head and kChunkRows query rows, mostly from L2.
+// Work split: a block is (KV head, kChunkRows of its rows x query heads, positions outside heads),
 //   a warp 16 of them, one mma.m16n8k16 operand; it walks over tiles of 32 positions and loads K
 //   and V straight into B operands. No shared memory.
 // Arithmetic: bounded; queries and weights enter as two 16-bit numbers (high, and what it leaves
