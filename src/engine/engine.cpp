@@ -97,6 +97,9 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineSettings& settings,
     if (!trace) return fail(std::move(trace).error());
     engine->route_trace_ = *std::move(trace);
   }
+  if (own.activation_bits != backend::ActivationBits::kSixteen && own.backend != "cpu") {
+    return fail("backend {} does not round activations to 8 bits; cpu does", own.backend);
+  }
   if (own.lock_memory && own.backend != "cpu") {
     return fail("backend {} does not lock its memory; cpu does", own.backend);
   }

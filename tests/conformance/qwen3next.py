@@ -90,7 +90,7 @@ class Comparison:
 
     def judge(self, title, max_difference, max_kl):
         n, n_ties = self.n_chosen_alike()
-        worst, kl = float(self.differences.max()), float(self.kl.max())
+        worst, kl = float(self.differences.max(initial=0.0)), float(self.kl.max(initial=0.0))
         # A router that ties in more than one row of ten is no accident.
         holds = 10 * self.n_router_ties <= len(self.kl)
         holds = holds and n == len(self.kl) and worst <= max_difference and kl <= max_kl

@@ -151,7 +151,7 @@ constexpr auto kPackings = std::to_array<Packing>({
 
 }  // namespace
 
-// Measured, not derived: docs/NEGATIVE_RESULTS.md and docs/BENCHMARKS.md have the others.
+// Measured, not derived: docs/NEGATIVE_RESULTS.md has the others.
 const PrefetchAhead prefetch_ahead = processor_name().starts_with("Intel")
                                          ? PrefetchAhead{.near_bytes = 3072, .far_bytes = 16384}
                                          : PrefetchAhead{.near_bytes = 8192, .far_bytes = 0};
