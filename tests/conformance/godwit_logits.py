@@ -26,6 +26,7 @@ class Godwit:
 
     def __init__(self, binary, work, n_ctx=512, kv="f32"):
         self.binary, self.work, self.n_ctx, self.kv = binary, work, n_ctx, kv
+        self.cpu_flags = []  # of calls to the cpu backend
         self.header = {}  # the JSON of the last call
 
     def logits(self, model, prompts, backend, n_generate=0, *flags):
@@ -33,7 +34,8 @@ class Godwit:
         request, answer = self.work / "prompts.json", self.work / "logits.bin"
         request.write_text(json.dumps({"prompts": prompts}))
         command = [self.binary, "logits", "-m", model, "-f", request, "-o", answer,
-                   "--backend", backend, "-c", str(self.n_ctx), "--kv", self.kv, *flags]
+                   "--backend", backend, "-c", str(self.n_ctx), "--kv", self.kv, *flags,
+                   *(self.cpu_flags if backend == "cpu" else [])]
         if n_generate:
             command += ["--generate", str(n_generate)]
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, check=True)

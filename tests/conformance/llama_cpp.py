@@ -2,7 +2,7 @@
 """Compares Godwit with llama.cpp on a real model. Exit code 0 when the comparison holds.
 
 usage: llama_cpp.py --godwit BINARY --model FILE|NAME --work DIRECTORY [--show-file] [--max-kl KL]
-                    COMPARISON
+                    [--activation-bits 8] COMPARISON
 
 COMPARISON is one of
   greedy        on a copy of the model expanded to F32, where both sides compute in float: five
@@ -176,6 +176,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--show-file", action="store_true")
     parser.add_argument("--max-kl", type=float, default=MAX_KL)
+    parser.add_argument("--activation-bits", default="16", help="of the cpu backend")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     model = find_model(options.godwit, options.model)
@@ -183,6 +184,7 @@ def main():
         print(f"skipped: there is no {options.model}; fetch it with: godwit pull smollm2")
         return 77
     godwit = Godwit(options.godwit, options.work)
+    godwit.cpu_flags = ["--activation-bits", options.activation_bits]
     holds = COMPARISONS[options.comparison](godwit, model, options)
     print("holds" if holds else "DOES NOT HOLD")
     return 0 if holds else 1
