@@ -23,15 +23,7 @@ namespace godwit {
 namespace {
 
 size_t cpu_block(TensorType type) {
-  switch (cpu::find_matvec_kernel(type, Isa::kGeneric)->activation) {
-    case cpu::ActivationKind::kF32:
-      return 0;
-    case cpu::ActivationKind::kQ8Block32:
-      return 32;
-    case cpu::ActivationKind::kQ8Block256:
-      return 256;
-  }
-  return 0;
+  return cpu::activation_block(cpu::find_matvec_kernel(type, Isa::kGeneric)->activation);
 }
 
 // A tiny synthetic model on disk, opened.

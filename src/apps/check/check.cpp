@@ -31,16 +31,7 @@ struct CheckOptions {
 // Values that share a scale when the CPU backend rounds activations.
 size_t cpu_activation_block(TensorType type) {
   const cpu::MatVecKernel* kernel = cpu::find_matvec_kernel(type, Isa::kGeneric);
-  if (kernel == nullptr) return 0;
-  switch (kernel->activation) {
-    case cpu::ActivationKind::kF32:
-      return 0;
-    case cpu::ActivationKind::kQ8Block32:
-      return 32;
-    case cpu::ActivationKind::kQ8Block256:
-      return 256;
-  }
-  return 0;
+  return kernel == nullptr ? 0 : cpu::activation_block(kernel->activation);
 }
 
 size_t no_rounding(TensorType) { return 0; }

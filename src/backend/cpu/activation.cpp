@@ -108,7 +108,7 @@ Activations layout_activations(ActivationKind kind, const float* x, size_t x_str
 void quantize_activations(ActivationKind kind, const Activations& layout, const float* x,
                           size_t x_stride, size_t cols, TokenRange tokens, Isa isa) {
   if (kind == ActivationKind::kF32) return;
-  check(cols % (kind == ActivationKind::kQ8Block32 ? 32 : 256) == 0, "columns not whole blocks");
+  check(cols % activation_block(kind) == 0, "columns not whole blocks");
   const QuantizeRow quantize = find_quantizer(kind, isa);
   for (size_t t = tokens.begin; t < tokens.end; ++t) {
     quantize(x + t * x_stride, cols, row_of(layout, t));
@@ -120,7 +120,7 @@ void quantize_planes(ActivationKind kind, const Activations& layout, const float
                      Planes planes) {
   quantize_activations(kind, layout, x, x_stride, cols, tokens, isa);
   if (activation_planes(kind, planes) == 1) return;
-  const size_t block = kind == ActivationKind::kQ8Block32 ? 32 : 256;
+  const size_t block = activation_block(kind);
   const QuantizeRow quantize = find_quantizer(kind, isa);
   alignas(kLine) float rest[kPiece];
   for (size_t t = tokens.begin; t < tokens.end; ++t) {

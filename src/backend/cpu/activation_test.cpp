@@ -15,8 +15,6 @@ namespace {
 
 constexpr ActivationKind kKinds[] = {ActivationKind::kQ8Block32, ActivationKind::kQ8Block256};
 
-size_t block_of(ActivationKind kind) { return kind == ActivationKind::kQ8Block32 ? 32 : 256; }
-
 // One token quantised in a guarded buffer that was filled with `filler` before.
 struct Quantized {
   Quantized(ActivationKind kind, std::span<const float> x, Isa isa)
@@ -62,7 +60,7 @@ TEST(Activation, RoundsToTheNearestStepAndSumsWhatItRounded) {
     const Quantized quantized(kind, x, Isa::kGeneric);
     const Activations& a = quantized.values;
     for (size_t i = 0; i < x.size(); ++i) {
-      const float scale = a.scales[i / block_of(kind)];
+      const float scale = a.scales[i / activation_block(kind)];
       EXPECT_LE(std::fabs(x[i] - scale * a.q[i]), 0.5001f * scale) << i;
     }
     if (kind == ActivationKind::kQ8Block32) {
@@ -146,7 +144,7 @@ TEST(Activation, MarksBlocksThatAreNotNumbersAndSparesTheirNeighbours) {
       const Quantized quantized(kind, x, isa);
       const Activations& a = quantized.values;
       EXPECT_TRUE(std::isnan(a.scales[0]));
-      for (size_t i = 0; i < block_of(kind); ++i) EXPECT_EQ(a.q[i], 0);
+      for (size_t i = 0; i < activation_block(kind); ++i) EXPECT_EQ(a.q[i], 0);
       EXPECT_TRUE(std::isfinite(a.scales[1]));
     }
   }
@@ -179,11 +177,11 @@ TEST(ActivationPlanes, LeaveOnePartIn127Times254AndAgreeOnEveryIsa) {
       for (size_t t = 0; t < kTokens; ++t) {
         for (size_t c = 0; c < kCols; ++c) {
           const auto plane = [&](size_t row) {
-            return a.scales[row * a.scale_stride + c / block_of(kind)] *
+            return a.scales[row * a.scale_stride + c / activation_block(kind)] *
                    static_cast<float>(a.q[row * a.q_stride + c]);
           };
           const float both = plane(t) + plane(kTokens + t);
-          const float step = a.scales[t * a.scale_stride + c / block_of(kind)] / 254.0f;
+          const float step = a.scales[t * a.scale_stride + c / activation_block(kind)] / 254.0f;
           EXPECT_LE(std::fabs(x[t * kCols + c] - both), 0.501f * step) << t << ' ' << c;
           found.push_back(both);
         }

@@ -14,8 +14,8 @@ struct BlockWords {
 };
 
 BlockWords block_words(ActivationKind kind) {
-  if (kind == ActivationKind::kQ8Block32) return {.cols = 32, .sums = 1};
-  return {.cols = 256, .sums = kSumWordsPerBlock256};
+  return {.cols = activation_block(kind),
+          .sums = kind == ActivationKind::kQ8Block32 ? 1 : kSumWordsPerBlock256};
 }
 
 }  // namespace

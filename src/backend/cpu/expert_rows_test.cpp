@@ -75,7 +75,7 @@ TEST(ExpertRows, GathersWhatRoundingTheGatheredRowsWouldGive) {
       EXPECT_TRUE(std::equal(picked.begin(), picked.end(), found.f32));
       continue;
     }
-    const size_t blocks = kSlotCols / (kind == ActivationKind::kQ8Block32 ? 32 : 256);
+    const size_t blocks = kSlotCols / activation_block(kind);
     const size_t sums = kind == ActivationKind::kQ8Block32 ? blocks : kSumWordsPerBlock256;
     for (size_t t = 0; t < planes * rows.size(); ++t) {
       EXPECT_TRUE(std::equal(found.q + t * found.q_stride, found.q + t * found.q_stride + kSlotCols,

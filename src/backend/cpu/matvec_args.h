@@ -14,6 +14,12 @@ enum class ActivationKind : uint8_t {
   kQ8Block256,  // int8 with one f32 scale per 256 values
 };
 
+// Values of an activation that share a scale; 0: nothing is rounded.
+[[nodiscard]] constexpr size_t activation_block(ActivationKind kind) {
+  if (kind == ActivationKind::kF32) return 0;
+  return kind == ActivationKind::kQ8Block32 ? 32 : 256;
+}
+
 // Words of sums per 256 values of kQ8Block256, see Activations::sums.
 inline constexpr size_t kSumWordsPerBlock256 = 12;
 

@@ -118,7 +118,7 @@ class MatVecProblem {
   [[nodiscard]] double activation(size_t t, size_t c) const {
     const Activations& a = activations_;
     if (kind_ == ActivationKind::kF32) return static_cast<double>(a.f32[t * a.f32_stride + c]);
-    const size_t block = kind_ == ActivationKind::kQ8Block32 ? 32 : 256;
+    const size_t block = activation_block(kind_);
     return static_cast<double>(a.scales[t * a.scale_stride + c / block]) * a.q[t * a.q_stride + c];
   }
 

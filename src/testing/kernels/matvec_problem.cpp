@@ -14,8 +14,6 @@ namespace {
 using cpu::ActivationKind;
 using cpu::kTileRows;
 
-size_t block_of(ActivationKind kind) { return kind == ActivationKind::kQ8Block32 ? 32 : 256; }
-
 // A block below this counts as zero (activation_kernels.h).
 constexpr double kSmallestMagnitude = 0x1p-100;
 
@@ -134,7 +132,8 @@ double MatVecProblem::activation(size_t plane_token, size_t col) const {
 
 double MatVecProblem::scale(size_t plane_token, size_t col) const {
   const cpu::Activations& a = activations_;
-  return static_cast<double>(a.scales[plane_token * a.scale_stride + col / block_of(kind_)]);
+  return static_cast<double>(
+      a.scales[plane_token * a.scale_stride + col / cpu::activation_block(kind_)]);
 }
 
 void MatVecProblem::solve() {
