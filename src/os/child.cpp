@@ -99,7 +99,10 @@ bool drain(const Pipe& out, const Pipe& err, size_t max_bytes, ChildAnswer& answ
   std::string errors;
   std::vector<char> buffer(size_t{64} << 10);
   while (watched[0].fd >= 0 || watched[1].fd >= 0) {
-    if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) break;
+    if (poll(watched.data(), watched.size(), -1) < 0) {
+      if (errno == EINTR) continue;  // revents are those of the call before: nothing may be there
+      break;
+    }
     for (size_t i = 0; i < watched.size(); ++i) {
       if (watched[i].fd < 0 || watched[i].revents == 0) continue;
       const ssize_t n = read(watched[i].fd, buffer.data(), buffer.size());
