@@ -10,16 +10,8 @@ namespace {
 
 constexpr auto kLeft = ReportColumn::Align::kLeft;
 
-// What both tables end with.
-struct Speed {
-  double us = 0;
-  uint64_t bytes = 0;
-  double gbps = 0;
-  double read_gbps = 0;
-  double share = 0;
-  double gmacs = 0;
-};
-
+// What both tables end with; of a mat-vec or of attention.
+template <typename Speed>
 void add_speed(const Speed& speed, ReportRow& row) {
   for (std::string cell :
        {fmt::format("{:.2f}", speed.us), fmt::format("{:.2f}", speed.gbps),
@@ -70,13 +62,7 @@ ReportRow matvec_row(const cpu::MatVecCase& c, const cpu::MatVecSpeed& speed) {
                          {"n_planes", c.n_planes},
                          {"n_threads", c.n_threads},
                          {"n_copies", speed.n_copies}}};
-  add_speed({.us = speed.us,
-             .bytes = speed.bytes,
-             .gbps = speed.gbps,
-             .read_gbps = speed.read_gbps,
-             .share = speed.share,
-             .gmacs = speed.gmacs},
-            row);
+  add_speed(speed, row);
   return row;
 }
 
@@ -102,13 +88,7 @@ ReportRow attention_row(const cpu::AttentionCase& c, const cpu::AttentionSpeed& 
                {"head_dim", c.head_dim},
                {"n_positions", c.n_positions},
                {"n_threads", c.n_threads}}};
-  add_speed({.us = speed.us,
-             .bytes = speed.bytes,
-             .gbps = speed.gbps,
-             .read_gbps = speed.read_gbps,
-             .share = speed.share,
-             .gmacs = speed.gmacs},
-            row);
+  add_speed(speed, row);
   return row;
 }
 
