@@ -9,6 +9,7 @@
 #include "apps/model_options.h"
 #include "backend/cpu/attention.h"
 #include "backend/cpu/kernel_table.h"
+#include "os/memory.h"
 #include "os/topology.h"
 
 namespace godwit::apps {
@@ -76,6 +77,42 @@ Result<std::vector<Isa>> isas_of(const std::vector<std::string>& names) {
 Status check_numbers(std::string_view flag, const std::vector<size_t>& numbers, size_t most) {
   for (const size_t n : numbers) {
     if (n == 0 || n > most) return fail("{} {}: expected 1 to {}", flag, n, most);
+  }
+  return {};
+}
+
+double bytes_of(double n_numbers, TensorType type) {
+  const TensorGeometry& geometry = tensor_geometry(type);
+  return n_numbers * static_cast<double>(geometry.block_bytes) /
+         static_cast<double>(geometry.block_weights);
+}
+
+// The least that a case takes, in floating point: the products of sides may leave 64 bits.
+double least_bytes(const cpu::MatVecCase& c) {
+  const auto rows = static_cast<double>(c.rows);
+  const auto cols = static_cast<double>(c.cols);
+  const auto n = static_cast<double>(c.n_tokens);
+  return bytes_of(rows * cols, c.kernel->type) +
+         bytes_of(n * (cols + static_cast<double>(c.n_planes) * rows), TensorType::kF32);
+}
+
+double least_bytes(const cpu::AttentionCase& c) {
+  const auto dim = static_cast<double>(c.head_dim);
+  const double kept = static_cast<double>(c.n_positions) * static_cast<double>(c.n_kv_heads) * dim;
+  return bytes_of(kept, c.k_type) + bytes_of(kept, c.v_type) +
+         bytes_of(2 * static_cast<double>(c.n_heads) * dim, TensorType::kF32);
+}
+
+// The system promises more than it has, and ends who takes it at its word.
+template <typename Case>
+Status check_memory(std::string_view flags, const std::vector<Case>& cases) {
+  const auto available = static_cast<double>(available_memory_bytes());
+  if (available == 0) return {};
+  for (const Case& c : cases) {
+    if (const double need = least_bytes(c); need > available) {
+      return fail("{}: expected a case within the {:.1f} GiB that are available, found {:.1f} GiB",
+                  flags, available / 0x1p30, need / 0x1p30);
+    }
   }
   return {};
 }
@@ -161,6 +198,7 @@ Result<std::vector<cpu::MatVecCase>> plan_matvecs(const KernelLists& lists) {
     }
   }
   if (cases.empty()) return fail("nothing to measure: no kernel of these types has --planes 2");
+  if (Status s = check_memory("--shape, --tokens", cases); !s) return fail(s.error());
   return cases;
 }
 
@@ -197,6 +235,7 @@ Result<std::vector<cpu::AttentionCase>> plan_attention(const KernelLists& lists)
       }
     }
   }
+  if (Status s = check_memory("--heads, --positions", cases); !s) return fail(s.error());
   return cases;
 }
 

@@ -65,7 +65,7 @@ struct KernelLists {
 
 // For each type, its kernels, shapes and numbers of tokens, in that order. A kernel's case is left
 // out where it has fewer planes than asked for. Errors: a value that none of the above takes;
-// nothing left to measure.
+// nothing left to measure; a case that takes more memory than there is.
 [[nodiscard]] Result<std::vector<cpu::MatVecCase>> plan_matvecs(const KernelLists& lists);
 [[nodiscard]] Result<std::vector<cpu::AttentionCase>> plan_attention(const KernelLists& lists);
 

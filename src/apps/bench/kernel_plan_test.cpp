@@ -108,6 +108,18 @@ TEST(KernelPlan, RefusesWhatCannotBeMeasured) {
   EXPECT_FALSE(plan_attention(lists));
 }
 
+TEST(KernelPlan, RefusesMoreThanMemoryHolds) {
+  KernelLists lists = small();
+  lists.shapes = {"1048576x1048576"};
+  const auto matrix = plan_matvecs(lists);
+  ASSERT_FALSE(matrix);
+  EXPECT_NE(matrix.error().message.find("--shape"), std::string::npos);
+  // Bytes that 64 bits do not hold.
+  lists.heads = {"1048576x1048576x1048576"};
+  lists.positions = {size_t{1} << 22};
+  EXPECT_FALSE(plan_attention(lists));
+}
+
 TEST(KernelPlan, AttentionIsEveryPairAtEveryLength) {
   KernelLists lists = small();
   lists.kv_pairs = {"f16", "f32/f16"};
