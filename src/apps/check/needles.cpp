@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,8 @@ using nlohmann::json;
 
 // Tokens of an answer, and what a template may add around a message.
 constexpr size_t kAnswerTokens = 48;
-constexpr size_t kLeastLength = 256;
+constexpr uint64_t kLeastLength = 256;
+constexpr uint64_t kMostLength = uint64_t{1} << 24;  // as many as an engine addresses
 
 struct NeedleOptions {
   ModelOptions model;
@@ -119,9 +121,14 @@ class Needles {
 
 Status check_needles(NeedleOptions& options) {
   for (const uint64_t length : options.lengths) {
-    if (length < kLeastLength) {
-      return fail("check needles: a length of {}; expected at least {}", length, kLeastLength);
+    if (length < kLeastLength || length > kMostLength) {
+      return fail("check needles: a length of {}; expected {} to {}", length, kLeastLength,
+                  kMostLength);
     }
+  }
+  // NaN is in no range, and CLI11's check lets it pass.
+  if (!std::ranges::all_of(options.depths, [](double depth) { return std::isfinite(depth); })) {
+    return fail("check needles: --depths: expected numbers between 0 and 1, found nan");
   }
   Result<std::string> text =
       options.text_file.empty() ? checkout_text() : read_text_file(options.text_file);
