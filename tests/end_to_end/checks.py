@@ -52,8 +52,18 @@ class Parity(Checks):
         self.assertEqual(sorted(far, key=lambda row: row["error"]), far)
         self.assertIsNone(far[0]["bound"])
 
+    def test_computes_as_the_model_s_flags_say(self):
+        rows = self.rows("parity", "-m", self.tiny, "--tokens", 64, "--depths", "300", "--steps", 2,
+                         "--no-tiny", "--activation-bits", 8)
+        error, = [row["error"] for row in rows if row["name"] == "2 steps at 300 positions"]
+        self.assertGreater(error, 1e-6)
+
     def test_refuses_a_model_that_is_not_there(self):
         self.refuse("parity", "-m", "nowhere.gguf", words=("nowhere.gguf",))
+
+    def test_refuses_a_depth_beyond_all_contexts(self):
+        done = self.godwit.run("check", "parity", "-m", self.tiny, "--depths", 2 ** 64 - 1)
+        self.assert_refused(done, 2, "--depths", "16777216")
 
 
 class Needles(Checks):
@@ -66,8 +76,12 @@ class Needles(Checks):
         self.assertFalse(out["rows"][0]["holds"])
         self.assertIn("1 of 1 rows leave their bounds", done.err)
 
-    def test_refuses_lengths_and_texts_that_are_too_short(self):
-        self.refuse("needles", "-m", self.tiny, "--lengths", 9, words=("9", "256"))
+    def test_refuses_lengths_and_depths_that_are_none(self):
+        for length in (9, 2 ** 64 - 1):
+            self.refuse("needles", "-m", self.tiny, "--lengths", length, words=(str(length), "256"))
+        self.refuse("needles", "-m", self.tiny, "--depths", "nan", words=("--depths", "nan"))
+
+    def test_refuses_a_text_that_is_too_short(self):
         self.refuse("needles", "-m", self.tiny, "--lengths", 400, "--text",
                     self.write("short.txt", "one line\n"), words=("400", "--text"))
 

@@ -31,6 +31,8 @@ namespace {
 // History of the tiny model, deeper than real ones are quickly computed at by the reference.
 constexpr uint64_t kTinyDepth = 131072;
 constexpr size_t kLeastTokens = 64;
+// As many as an engine addresses; together with any number of steps that fits a position.
+constexpr uint64_t kMaxDepth = uint64_t{1} << 24;
 
 struct ParityOptions {
   ModelOptions model;
@@ -54,7 +56,7 @@ struct Loaded {
 };
 
 Result<Loaded> load(const std::filesystem::path& path, const std::string& backend,
-                    size_t n_threads) {
+                    const backend::BackendSettings& settings) {
   Loaded loaded;
   Result<gguf::File> file = gguf::File::open(path);
   if (!file) return fail(std::move(file).error());
@@ -64,7 +66,7 @@ Result<Loaded> load(const std::filesystem::path& path, const std::string& backen
   loaded.model = std::make_unique<model::Model>(*std::move(model));
   for (const auto& [name, place] :
        {std::pair{backend, &loaded.subject}, std::pair{std::string("reference"), &loaded.oracle}}) {
-    auto made = backend::make_backend(name, {.n_threads = n_threads});
+    auto made = backend::make_backend(name, settings);
     if (!made) return fail(std::move(made).error());
     *place = *std::move(made);
     if (Status s = (*place)->load(loaded.model->program, loaded.model->weights, {}); !s) {
@@ -97,9 +99,10 @@ class ParityRun {
         text_(std::move(text)),
         table_({.name = "parity", .as_json = options.as_json}) {}
 
-  [[nodiscard]] Status run(const std::filesystem::path& path, size_t n_threads) {
+  [[nodiscard]] Status run(const std::filesystem::path& path,
+                           const backend::BackendSettings& settings) {
     say("loading the model twice");
-    const Result<Loaded> loaded = load(path, options_.model.backend, n_threads);
+    const Result<Loaded> loaded = load(path, options_.model.backend, settings);
     if (!loaded) return fail(loaded.error());
     const auto tokens = text_tokens(*loaded->file, text_, options_.n_tokens);
     if (!tokens) return fail(tokens.error());
@@ -144,10 +147,10 @@ class ParityRun {
   }
 
   // The same depth check on a model so small that the reference keeps up.
-  [[nodiscard]] Status run_tiny(size_t n_threads) {
+  [[nodiscard]] Status run_tiny(const backend::BackendSettings& settings) {
     const std::filesystem::path path =
         std::filesystem::temp_directory_path() / fmt::format("godwit-parity-{}.gguf", getpid());
-    const Status ran = run_tiny(path, n_threads);
+    const Status ran = run_tiny(path, settings);
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
     return ran;
@@ -156,14 +159,15 @@ class ParityRun {
   [[nodiscard]] Status finish() { return table_.finish(); }
 
  private:
-  [[nodiscard]] Status run_tiny(const std::filesystem::path& path, size_t n_threads) {
+  [[nodiscard]] Status run_tiny(const std::filesystem::path& path,
+                                const backend::BackendSettings& settings) {
     SynthOptions options;
     options.shape = *find_shape("tiny");
     options.shape.context = static_cast<uint32_t>(kTinyDepth + options_.n_steps);
     const Result<SynthModel> synth = plan_synth_model(options);
     if (!synth) return fail(synth.error());
     if (Status s = write_synth_model(*synth, path, {}); !s) return s;
-    const Result<Loaded> loaded = load(path, options_.model.backend, n_threads);
+    const Result<Loaded> loaded = load(path, options_.model.backend, settings);
     if (!loaded) return fail(loaded.error());
     const auto tokens = text_tokens(*loaded->file, text_, kLeastTokens);
     if (!tokens) return fail(tokens.error());
@@ -206,11 +210,14 @@ Status check_parity(const ParityOptions& options) {
   Result<std::string> text =
       options.text_file.empty() ? checkout_text() : read_text_file(options.text_file);
   if (!text) return fail(std::move(text).error());
-  const size_t n_threads = settings->n_threads != 0 ? settings->n_threads : available_cores();
+  const backend::BackendSettings backend{
+      .n_threads = settings->n_threads != 0 ? settings->n_threads : available_cores(),
+      .activation_bits = settings->activation_bits,
+      .repack = settings->repack};
   ParityRun run(options, *std::move(text));
-  if (Status s = run.run(settings->model, n_threads); !s) return s;
+  if (Status s = run.run(settings->model, backend); !s) return s;
   if (!options.no_tiny) {
-    if (Status s = run.run_tiny(n_threads); !s) return s;
+    if (Status s = run.run_tiny(backend); !s) return s;
   }
   return run.finish();
 }
@@ -229,6 +236,7 @@ void add_check_parity_command(CLI::App& app) {
       ->add_option("--depths", options->depths,
                    "Lengths of history, drawn from the text's; 0: none")
       ->delimiter(',')
+      ->check(CLI::Range(uint64_t{0}, kMaxDepth))
       ->capture_default_str();
   command->add_option("--steps", options->n_steps, "Steps from each of them")
       ->check(CLI::Range(1, 1024))
