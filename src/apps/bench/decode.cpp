@@ -41,24 +41,21 @@ Status decode(DecodeOptions& options, const CLI::App& command) {
     tests.generations = {options.n_tokens};
     return bench_depth_beside_peer(options.depth, command, std::move(tests));
   }
-  const Result<BenchFormat> format = parse_bench_format(options.depth.format);
-  if (!format) return fail(format.error());
-  const Result<StateFill> fill = parse_state_fill(options.depth.fill);
-  if (!fill) return fail(fill.error());
-  if (Status s = check_plot_path(options.depth.plot); !s) return s;
+  const Result<DepthChoices> choices = check_depth_options(options.depth);
+  if (!choices) return fail(choices.error());
   const Result<std::unique_ptr<engine::Engine>> engine =
       load_for_depth(options.depth, options.n_tokens);
   if (!engine) return fail(engine.error());
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
-  Result<DecodeTimer> timer = DecodeTimer::create(*session, *fill,
+  Result<DecodeTimer> timer = DecodeTimer::create(*session, choices->fill,
                                                   {.start_positions = options.depth.start_positions,
                                                    .n_tokens = options.n_tokens,
                                                    .n_repetitions = options.depth.n_repetitions,
                                                    .seed = options.depth.seed});
   if (!timer) return fail(std::move(timer).error());
   BenchSetting setting = bench_setting(**engine);
-  Report report(*format, decode_columns());
+  Report report(choices->format, decode_columns());
   std::vector<DecodeRow> rows;
   for (const size_t position : timer->start_positions()) {
     Result<DecodeRow> row = timer->measure(position);

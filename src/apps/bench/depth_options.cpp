@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "apps/bench/bench_plan.h"
-#include "apps/bench/state_fill.h"
+#include "apps/bench/plot.h"
 
 namespace godwit::apps {
 
@@ -30,6 +30,15 @@ void add_depth_options(CLI::App& command, DepthOptions& options) {
       command.add_option("--plot", options.plot, "SVG file for a picture of it: speed by position");
   add_peer_options(command, options.peer);
   plot->excludes(command.get_option("--peer"));
+}
+
+Result<DepthChoices> check_depth_options(const DepthOptions& options) {
+  const Result<BenchFormat> format = parse_bench_format(options.format);
+  if (!format) return fail(format.error());
+  const Result<StateFill> fill = parse_state_fill(options.fill);
+  if (!fill) return fail(fill.error());
+  if (Status s = check_plot_path(options.plot); !s) return fail(s.error());
+  return DepthChoices{.format = *format, .fill = *fill};
 }
 
 Result<std::unique_ptr<engine::Engine>> load_for_depth(const DepthOptions& options,

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "apps/bench/peer.h"
+#include "apps/bench/report.h"
+#include "apps/bench/state_fill.h"
 #include "apps/model_options.h"
 #include "base/result.h"
 
@@ -26,6 +28,15 @@ struct DepthOptions {
 
 // -m and its like, --start-position, --fill-state, --seed, -r, -o, --json, --plot, --peer.
 void add_depth_options(CLI::App& command, DepthOptions& options);
+
+// What the words of the options say.
+struct DepthChoices {
+  BenchFormat format = BenchFormat::kMarkdown;
+  StateFill fill;
+};
+
+// Before anything is loaded. Errors: an unknown format or fill, a plot that has no folder.
+[[nodiscard]] Result<DepthChoices> check_depth_options(const DepthOptions& options);
 
 // Loads with a context that holds n_tokens after every start position, unless -c says otherwise.
 // Errors: a position beyond all reason.

@@ -33,18 +33,15 @@ Status prefill(PrefillOptions& options, const CLI::App& command) {
     tests.generations = {0};
     return bench_depth_beside_peer(options.depth, command, std::move(tests));
   }
-  const Result<BenchFormat> format = parse_bench_format(options.depth.format);
-  if (!format) return fail(format.error());
-  const Result<StateFill> fill = parse_state_fill(options.depth.fill);
-  if (!fill) return fail(fill.error());
-  if (Status s = check_plot_path(options.depth.plot); !s) return s;
+  const Result<DepthChoices> choices = check_depth_options(options.depth);
+  if (!choices) return fail(choices.error());
   const Result<size_t> n_prompt = longest(options);
   if (!n_prompt) return fail(n_prompt.error());
   const Result<std::unique_ptr<engine::Engine>> engine = load_for_depth(options.depth, *n_prompt);
   if (!engine) return fail(engine.error());
   Result<engine::Session> session = (*engine)->new_session();
   if (!session) return fail(std::move(session).error());
-  Result<StateFiller> filler = StateFiller::create(*session, *fill, options.depth.seed);
+  Result<StateFiller> filler = StateFiller::create(*session, choices->fill, options.depth.seed);
   if (!filler) return fail(std::move(filler).error());
 
   PrefillTimer timer(*session, *std::move(filler));
@@ -52,7 +49,7 @@ Status prefill(PrefillOptions& options, const CLI::App& command) {
     options.depth.start_positions = {timer.n_file_positions()};
   }
   const BenchSetting setting = bench_setting(**engine);
-  Report report(*format, prefill_columns());
+  Report report(choices->format, prefill_columns());
   std::vector<PrefillRow> rows;
   for (const size_t position : options.depth.start_positions) {
     for (const size_t n : options.prompts) {
