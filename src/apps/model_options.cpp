@@ -1,7 +1,6 @@
 #include "apps/model_options.h"
 
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -12,6 +11,7 @@
 #include "apps/progress.h"
 #include "backend/kv_rounding.h"
 #include "base/log.h"
+#include "base/small_letters.h"
 #include "chat/named_templates.h"
 #include "engine/expert_tensors.h"
 #include "os/topology.h"
@@ -63,11 +63,7 @@ std::string expert_cache_name(const experts::CachePolicy& policy) {
   return "";
 }
 
-std::string kv_type_name(TensorType type) {
-  std::string name(tensor_type_name(type));
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
-}
+std::string kv_type_name(TensorType type) { return small_letters(tensor_type_name(type)); }
 
 void add_model_source(CLI::App& command, std::string& model, HubOptions& hub) {
   CLI::Option* file =

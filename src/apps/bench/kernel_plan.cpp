@@ -35,14 +35,6 @@ std::optional<std::array<size_t, N>> parse_sides(std::string_view text) {
   return sides;
 }
 
-std::string type_names() {
-  std::vector<std::string> names;
-  for (const cpu::MatVecKernel& kernel : cpu::matvec_kernels()) {
-    if (kernel.isa == Isa::kGeneric) names.push_back(kv_type_name(kernel.type));
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 Result<std::vector<TensorType>> types_of(const std::vector<std::string>& names) {
   std::vector<TensorType> types;
   for (const std::string& name : names) {
@@ -54,7 +46,7 @@ Result<std::vector<TensorType>> types_of(const std::vector<std::string>& names) 
     }
     const TensorGeometry* const geometry = find_tensor_geometry(name);
     if (geometry == nullptr || cpu::find_packing(geometry->type) == nullptr) {
-      return fail("--type '{}': expected all or some of {}", name, type_names());
+      return fail("--type '{}': expected all or some of {}", name, matvec_type_names());
     }
     types.push_back(geometry->type);
   }
@@ -122,6 +114,14 @@ size_t threads_of(const KernelLists& lists) {
 }
 
 }  // namespace
+
+std::string matvec_type_names() {
+  std::vector<std::string> names;
+  for (const cpu::MatVecKernel& kernel : cpu::matvec_kernels()) {
+    if (kernel.isa == Isa::kGeneric) names.push_back(kv_type_name(kernel.type));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 Result<MatVecShape> parse_matvec_shape(std::string_view text) {
   const auto sides = parse_sides<2>(text);

@@ -36,6 +36,8 @@ struct KvPair {
   friend bool operator==(const KvPair&, const KvPair&) = default;
 };
 
+// "q4_0, q4_1": the types that mat-vec kernels have, as flags spell them.
+[[nodiscard]] std::string matvec_type_names();
 // "8192x2048". Errors: anything else, a side of 0 or beyond all reason.
 [[nodiscard]] Result<MatVecShape> parse_matvec_shape(std::string_view text);
 // "32x8x64". Errors likewise; heads that do not share the KV heads evenly.

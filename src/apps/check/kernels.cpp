@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "apps/bench/kernel_plan.h"
 #include "apps/check/table.h"
 #include "apps/command.h"
+#include "apps/model_options.h"
 #include "backend/cpu/kernel_table.h"
 #include "backend/kv_rounding.h"
+#include "base/small_letters.h"
 #include "testing/kernels/attention_check.h"
 #include "testing/kernels/matvec_check.h"
 
@@ -26,34 +28,19 @@ struct KernelsOptions {
   bool as_json = false;
 };
 
-// "Q4_K" -> "q4_k"
-std::string small_letters(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-std::string known_types() {
-  std::vector<std::string> names;
-  for (const cpu::MatVecKernel& kernel : cpu::matvec_kernels()) {
-    if (kernel.isa == Isa::kGeneric) names.push_back(small_letters(tensor_type_name(kernel.type)));
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 // The kernels of the types asked for. Errors: a type without a kernel.
 Result<std::vector<cpu::MatVecKernel>> kernels_of(const std::vector<std::string>& types) {
   std::vector<cpu::MatVecKernel> kernels;
   for (const std::string& type : types) {
     const size_t before = kernels.size();
     for (const cpu::MatVecKernel& kernel : cpu::matvec_kernels()) {
-      if (small_letters(tensor_type_name(kernel.type)) == small_letters(type)) {
+      if (kv_type_name(kernel.type) == small_letters(type)) {
         kernels.push_back(kernel);
       }
     }
     if (kernels.size() == before) {
       return fail("check kernels: no kernel for type '{}', only for {}", one_line(type),
-                  known_types());
+                  matvec_type_names());
     }
   }
   if (types.empty()) kernels.assign(cpu::matvec_kernels().begin(), cpu::matvec_kernels().end());
@@ -61,13 +48,9 @@ Result<std::vector<cpu::MatVecKernel>> kernels_of(const std::vector<std::string>
 }
 
 // Both types alike, and two mixed pairs.
-struct KvTypes {
-  TensorType k;
-  TensorType v;
-};
-std::vector<KvTypes> kv_pairs() {
+std::vector<KvPair> checked_pairs() {
   using enum TensorType;
-  std::vector<KvTypes> pairs;
+  std::vector<KvPair> pairs;
   for (const TensorType type : backend::kKvTypes) pairs.push_back({type, type});
   pairs.insert(pairs.end(), {{kF16, kBF16}, {kQ8_0, kF16}, {kQ8_0, kQ4_0}});
   return pairs;
@@ -94,7 +77,7 @@ Status check_kernels(const KernelsOptions& options) {
                         sink);
   if (options.types.empty()) {
     const std::vector<testing::AttentionSubject> subjects = testing::attention_subjects(*ceiling);
-    for (const KvTypes& pair : kv_pairs()) {
+    for (const KvPair& pair : checked_pairs()) {
       testing::check_attention(
           {.subjects = subjects, .k_type = pair.k, .v_type = pair.v, .extent = extent}, threads,
           sink);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/random.h"
+#include "base/small_letters.h"
 
 namespace godwit::apps {
 namespace {
@@ -20,12 +20,6 @@ constexpr auto kBirds = std::to_array<std::string_view>(
 size_t line_end(std::string_view text, size_t at) {
   const size_t found = text.find('\n', std::min(at, text.size()));
   return found == std::string_view::npos ? text.size() : found + 1;
-}
-
-std::string small_letters(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
 }
 
 }  // namespace

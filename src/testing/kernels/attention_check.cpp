@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backend/cpu/attention_block.h"
+#include "base/small_letters.h"
 
 namespace godwit::testing {
 namespace {
@@ -24,13 +25,6 @@ constexpr Heads kHeads[] = {{1, 1, 64},  {2, 2, 96},  {3, 1, 32},  {8, 1, 128},
                             {10, 2, 64}, {14, 2, 64}, {32, 4, 32}, {4, 1, 256}};
 constexpr size_t kHeadsLength = 600;
 constexpr size_t kGroups[] = {1, 2, 3, 7, 8, 9, 33};
-
-// As mat-vec kernels are called.
-std::string small_letters(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return out;
-}
 
 // Of n positions' share, as a part of it. 1 is exact in a float type, so the count is, and the
 // division rounds; what a block type makes of it rounds once per position.

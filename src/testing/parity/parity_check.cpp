@@ -8,6 +8,7 @@
 
 #include "backend/kv_rounding.h"
 #include "base/random.h"
+#include "base/small_letters.h"
 #include "quant/formats.h"
 
 namespace godwit::testing {
@@ -148,13 +149,6 @@ std::vector<std::byte> widened(const program::Program& program, const backend::S
       widen(from.v_type, to.v_type, size_t{kv.n_kv_heads} * kv.head_dim);
     }
   }
-  return out;
-}
-
-// As the flags spell it.
-std::string small_letters(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   return out;
 }
 
