@@ -610,6 +610,7 @@ class BenchBesidePeer(Commands):
     def test_a_peer_that_fails_is_told_with_its_last_line(self):
         for answer, words in (("echo no such model >&2; exit 3", ("exit code 3", "no such model")),
                               ("echo hello", ("no rows of a bench",)),
+                              ("yes", ("more than", "bytes")),
                               ("echo '{\"n_prompt\": 1}'", ("n_prompt",)),
                               ("echo '{\"n_prompt\": 9, \"n_gen\": 0, \"avg_ts\": 1}'",
                                ("not measured pp4",))):

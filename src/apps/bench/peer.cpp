@@ -21,7 +21,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxAnswerBytes = size_t{64} << 20;
+// Some thousands of rows. Parsed, an answer takes up to 75 times its bytes.
+constexpr size_t kMaxAnswerBytes = size_t{4} << 20;
 constexpr auto kLeft = ReportColumn::Align::kLeft;
 
 // Of a row; 0 where there is no such number.
