@@ -80,18 +80,24 @@ TEST(ExpertStoreFaults, TheOthersOfTheRequestCanStillBeHad) {
   EXPECT_FALSE((*lease->next()).has_value());
 }
 
+// Reads that wait at the gate; n_failing of them then fail.
+ReadFunction failing_reads(testing::ReadGate& gate, std::atomic<int>& n_failing) {
+  return [&n_failing, held = gate.reads()](int file, std::span<std::byte> to,
+                                           uint64_t offset) -> int64_t {
+    const int64_t got = held(file, to, offset);
+    return n_failing.fetch_sub(1) > 0 ? -EIO : got;
+  };
+}
+
 // A hint's read, or one of a request that has ended meanwhile, may fail for reasons that are gone.
 TEST(ExpertStoreFaults, AFailureThatAnotherBeganIsReadAgainOnce) {
   const ExpertModel model({kLarge}, ExpertShards::kOneFile);
   testing::ReadGate gate;
   std::atomic<int> n_failing = 0;
-  const auto read = [&, held = gate.reads()](int file, std::span<std::byte> to,
-                                             uint64_t offset) -> int64_t {
-    const int64_t got = held(file, to, offset);
-    return n_failing.fetch_sub(1) > 0 ? -EIO : got;
-  };
   const TestStore store(model, plan_with(model, 4),
-                        {.n_read_threads = 1, .read_mode = ReadMode::kDirect, .read = read});
+                        {.n_read_threads = 1,
+                         .read_mode = ReadMode::kDirect,
+                         .read = failing_reads(gate, n_failing)});
   const std::vector<uint32_t> experts = {7};
   for (const auto& [failures, passes] : {std::pair{1, true}, {2, false}}) {
     n_failing = failures;
@@ -114,13 +120,10 @@ TEST(ExpertStoreFaults, AFailureThatAnotherRequestMadeGoodIsGivenItsSlot) {
   const ExpertModel model({kLarge}, ExpertShards::kOneFile);
   testing::ReadGate gate;
   std::atomic<int> n_failing = 1;
-  const auto read = [&, held = gate.reads()](int file, std::span<std::byte> to,
-                                             uint64_t offset) -> int64_t {
-    const int64_t got = held(file, to, offset);
-    return n_failing.fetch_sub(1) > 0 ? -EIO : got;
-  };
   const TestStore store(model, plan_with(model, 4),
-                        {.n_read_threads = 1, .read_mode = ReadMode::kDirect, .read = read});
+                        {.n_read_threads = 1,
+                         .read_mode = ReadMode::kDirect,
+                         .read = failing_reads(gate, n_failing)});
   const std::vector<uint32_t> experts = {7};
   gate.close();
   store.hint(0, {7});
