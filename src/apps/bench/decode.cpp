@@ -1,7 +1,6 @@
 #include "apps/bench/decode.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "apps/bench/bench_plots.h"

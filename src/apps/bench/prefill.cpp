@@ -1,7 +1,6 @@
 #include "apps/bench/prefill.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "apps/bench/bench_plots.h"
