@@ -70,6 +70,23 @@ template <size_t kPart>
   return _mm256_and_si256(codes, _mm256_set1_epi8(3));
 }
 
+// Adds the products of the kPart-th quarter of 16 columns of codes of two bits, in pairs of 16
+// bits, for each token.
+template <size_t kPart, size_t kTokens>
+[[gnu::always_inline]] inline void add_two_bits(const uint8_t (&codes)[4][64], size_t half,
+                                                const int8_t* q, size_t q_stride,
+                                                __m256i (&pairs)[kTokens]) {
+#pragma GCC unroll 4
+  for (size_t j = 0; j < 4; ++j) {
+    const __m256i w = two_bits<kPart>(load(codes[j], half));
+#pragma GCC unroll 8
+    for (size_t t = 0; t < kTokens; ++t) {
+      const __m256i x = broadcast4(q + t * q_stride + 16 * kPart + 4 * j);
+      pairs[t] = _mm256_add_epi16(pairs[t], _mm256_maddubs_epi16(w, x));
+    }
+  }
+}
+
 // Stores the rows of one half that exist, for every token of the group.
 template <size_t kTokens>
 [[gnu::always_inline]] inline void store_sums(const __m256 (&sums)[kTokens], const TileJob& job,

@@ -284,21 +284,6 @@ struct TableGroups {
 struct TwoBits {
   using Tile = TileTQ2_0;
 
-  template <size_t kPart, size_t kTokens>
-  [[gnu::always_inline]] static void add_part(const Tile::Chunk& chunk, size_t half,
-                                              const int8_t* q, size_t q_stride,
-                                              __m256i (&pairs)[kTokens]) {
-#pragma GCC unroll 4
-    for (size_t j = 0; j < 4; ++j) {
-      const __m256i codes = two_bits<kPart>(load(chunk.codes[j], half));
-#pragma GCC unroll 8
-      for (size_t t = 0; t < kTokens; ++t) {
-        const __m256i x = broadcast4(q + t * q_stride + 16 * kPart + 4 * j);
-        pairs[t] = _mm256_add_epi16(pairs[t], _mm256_maddubs_epi16(codes, x));
-      }
-    }
-  }
-
   template <size_t kTokens>
   [[gnu::always_inline]] static void add_chunk(const Tile::Chunk& chunk, size_t half,
                                                const Activations& x, size_t c,
@@ -306,10 +291,10 @@ struct TwoBits {
     __m256i pairs[kTokens];
     for (__m256i& pair : pairs) pair = _mm256_setzero_si256();
     const int8_t* q = x.q + 64 * c;
-    add_part<0>(chunk, half, q, x.q_stride, pairs);
-    add_part<1>(chunk, half, q, x.q_stride, pairs);
-    add_part<2>(chunk, half, q, x.q_stride, pairs);
-    add_part<3>(chunk, half, q, x.q_stride, pairs);
+    add_two_bits<0>(chunk.codes, half, q, x.q_stride, pairs);
+    add_two_bits<1>(chunk.codes, half, q, x.q_stride, pairs);
+    add_two_bits<2>(chunk.codes, half, q, x.q_stride, pairs);
+    add_two_bits<3>(chunk.codes, half, q, x.q_stride, pairs);
 #pragma GCC unroll 8
     for (size_t t = 0; t < kTokens; ++t) {
       // Less the sums of x over this chunk's columns.

@@ -60,21 +60,6 @@ template <size_t kTokens>
 struct IQ1_S {
   using Tile = TileIQ1_S;
 
-  template <size_t kPart, size_t kTokens>
-  [[gnu::always_inline]] static void add_part(const Tile::Chunk& chunk, size_t half,
-                                              const int8_t* q, size_t q_stride,
-                                              __m256i (&dots)[kTokens]) {
-#pragma GCC unroll 4
-    for (size_t j = 0; j < 4; ++j) {
-      const __m256i codes = two_bits<kPart>(load(chunk.codes[j], half));
-#pragma GCC unroll 8
-      for (size_t t = 0; t < kTokens; ++t) {
-        const __m256i x = broadcast4(q + t * q_stride + 16 * kPart + 4 * j);
-        dots[t] = _mm256_add_epi16(dots[t], _mm256_maddubs_epi16(codes, x));
-      }
-    }
-  }
-
   template <size_t kTokens>
   [[gnu::always_inline]] static void add_chunk(const Tile::Chunk& chunk, size_t half,
                                                const Activations& x, size_t c,
@@ -92,12 +77,12 @@ struct IQ1_S {
     }
     const int8_t* q = x.q + 64 * c;
     __m256i first[kTokens] = {};
-    add_part<0>(chunk, half, q, x.q_stride, first);
-    add_part<1>(chunk, half, q, x.q_stride, first);
+    add_two_bits<0>(chunk.codes, half, q, x.q_stride, first);
+    add_two_bits<1>(chunk.codes, half, q, x.q_stride, first);
     add_products(first, both_words<0>(eightfold), isums);
     __m256i second[kTokens] = {};
-    add_part<2>(chunk, half, q, x.q_stride, second);
-    add_part<3>(chunk, half, q, x.q_stride, second);
+    add_two_bits<2>(chunk.codes, half, q, x.q_stride, second);
+    add_two_bits<3>(chunk.codes, half, q, x.q_stride, second);
     add_products(second, both_words<1>(eightfold), isums);
   }
 
