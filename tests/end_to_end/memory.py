@@ -34,6 +34,16 @@ class PeakMemory(GodwitTest):
             self.skipTest("a sanitizer's memory is its own")
         flags = ("-m", model, "-c", CONTEXT, *flags)
         prompt = self.prompt(model)
+        # A system that takes pages back from idle programs makes one process smaller than the next
+        # by a few MiB now and then, so that a difference must repeat itself to be one.
+        for attempts_left in (2, 1, 0):
+            try:
+                return self.compare(flags, prompt)
+            except AssertionError:
+                if attempts_left == 0:
+                    raise
+
+    def compare(self, flags, prompt):
         plan = json.loads(self.succeed("info", *flags, "--json").out)["memory"]
         done = self.succeed("run", *flags, "-no-cnv", "-f", prompt, "--temp", 0,
                             "--ignore-eos", "--json")
